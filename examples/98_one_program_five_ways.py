@@ -23,11 +23,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from returns.result import Failure, Result, Success
 
-from fxai import Agent, BoundToolkit, EffectOf, Gen, HandlerOf, LanguageModel, LayerOf, Tool, Toolkit, fx, telemetry
+from fxai import Agent, BoundToolkit, Gen, HandlerOf, LanguageModel, Tool, Toolkit, fx, telemetry
 from fxai.agents import Answer, RunError
 from fxai.annotations import Readonly
 from fxai.distributed import Cluster, ClusterUnavailable, distribute
 from fxai.durable import DurableFailure, durable
+from fxai.effects import EffectOf, LayerOf
 from fxai.testing import ScriptedModel, call
 
 

@@ -42,7 +42,7 @@ Parts = StreamOf[StreamPart | DataPart, Any, None]
 # The tools. `mcp_search` is dynamic, like the tools of an MCP server.
 
 
-class Place(msgspec.Struct, frozen=True):
+class Location(msgspec.Struct, frozen=True):
     """A city."""
 
     city: str
@@ -66,7 +66,7 @@ class Deletion(msgspec.Struct, frozen=True):
     deleted: bool
 
 
-weather = Tool.make("getWeather", parameters=Place, success=Weather, failure=str, failure_mode="return")
+weather = Tool.make("getWeather", parameters=Location, success=Weather, failure=str, failure_mode="return")
 search = Tool.dynamic(
     "mcp_search",
     parameters={"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
@@ -77,9 +77,9 @@ location = Tool.make("getLocation", success=str).external()
 delete = Tool.make("deleteFile", parameters=FileName, success=Deletion, needs_approval=True)
 
 
-def look_up_weather(place: Place) -> Result[Weather, str]:
+def look_up_weather(location: Location) -> Result[Weather, str]:
     """Return the weather in Paris, or a failure."""
-    return Success(Weather(21)) if place.city == "Paris" else Failure(f"CityNotFound: {place.city}")
+    return Success(Weather(21)) if location.city == "Paris" else Failure(f"CityNotFound: {location.city}")
 
 
 def find_hit(_: object) -> Result[Any, str]:
@@ -153,7 +153,7 @@ def fail_in_the_middle(_: ChatTurn) -> Parts:
 
 def ask_the_client(turn: ChatTurn) -> Parts:
     """Make a call that the page answers."""
-    asks = turn.said[0].role == "user"
+    asks = turn.added[0].role == "user"
     script: Turn = stream_call("getLocation", "{}", "call-client") if asks else text("You are here.")
     kit = Toolkit.make(location)
     return run(turn, kit, LayerOf.empty(), script)
@@ -161,7 +161,7 @@ def ask_the_client(turn: ChatTurn) -> Parts:
 
 def ask_for_approval(turn: ChatTurn) -> Parts:
     """Make a call with a pending approval."""
-    (message,) = turn.said
+    (message,) = turn.added
     script: Turn = stream_call("deleteFile", '{"path":"/x"}', "call-approve")
     if message.role == "tool":
         agreed = all(part.approved for part in message.content if part.type == "tool-approval-response")

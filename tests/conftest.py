@@ -171,9 +171,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_LEFT_OUT] = set()
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     option = config.option
-    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not getattr(option, "lf", False)
+    is_complete = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not getattr(option, "lf", False)
     config.stash[_PLAIN] = (
-        is_whole and option.markexpr == QUICK_TIER and bool(getattr(option, "tx", None))
+        is_complete and option.markexpr == QUICK_TIER and bool(getattr(option, "tx", None))
         if worker is None
         else worker["plain"]
     )

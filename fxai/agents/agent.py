@@ -48,7 +48,7 @@ from fxai.agents.run_options import (
     check_model,
 )
 from fxai.agents.run_tools import Binding, Offered
-from fxai.agents.sub_agent import Runs, SubAgent, SubAgentRequest, sub_agent_of
+from fxai.agents.sub_agent import AgentTypes, SubAgent, SubAgentRequest, sub_agent_of
 from fxai.effects.context import ServiceKey
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
@@ -458,7 +458,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         """
         return sub_agent_of(self, name, parameters, prompt, options)
 
-    def __fx_runs__(self) -> Runs[_T_co, _O_co, _E_co, _R_co | None]:
+    def __fx_runs__(self) -> AgentTypes[_T_co, _O_co, _E_co, _R_co | None]:
         """Declare the types of the agent for type checkers."""
         raise NotImplementedError
 

@@ -115,11 +115,11 @@ class Steps(Sequence[Step]):
     @override
     def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
         if isinstance(index, slice):
-            return tuple([self._steps[place] for place in range(*index.indices(self._length))])
-        place = index + self._length if index < 0 else index
-        if not 0 <= place < self._length:
+            return tuple([self._steps[location] for location in range(*index.indices(self._length))])
+        location = index + self._length if index < 0 else index
+        if not 0 <= location < self._length:
             raise IndexError(f"step {index} does not exist: the run has {self._length} steps")
-        return self._steps[place]
+        return self._steps[location]
 
     @override
     def __len__(self) -> int:

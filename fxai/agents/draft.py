@@ -26,7 +26,7 @@ from fxai.agents.state import PromptState
 from fxai.effects.effect import Effect, Sync
 from fxai.effects.stream import StreamOf
 from fxai.messages.accumulate import gather
-from fxai.messages.calls import pending_in, place_late
+from fxai.messages.calls import insert_late, pending_in
 from fxai.messages.message import ToolCallPart
 from fxai.messages.part import AnyPart, StreamPart
 from fxai.messages.prompt import Prompt
@@ -63,14 +63,14 @@ class Draft(Memory):
     def stream(self, agent: AnyAgent, new: Prompt) -> StreamOf[StreamPart, Any, Any]:
         """Return the parts of a run of the turn that starts with the messages `new`. The draft records each part."""
 
-        def begin() -> StreamOf[StreamPart, Any, Any]:
+        def start() -> StreamOf[StreamPart, Any, Any]:
             self._new = new
             self._parts.clear()
             return agent.with_memory(self).on_step(self._note_step).stream(new)
 
-        return StreamOf.suspend(begin).tap(lambda part: Sync(lambda: self.note(part)))
+        return StreamOf.suspend(start).tap(lambda part: Sync(lambda: self.note(part)))
 
-    def begin(self, new: Prompt) -> None:
+    def start(self, new: Prompt) -> None:
         """Start a run that is not a run of an agent, with the messages `new`. Pass each of its parts to `note`."""
         self._new = new
         self._parts.clear()
@@ -120,7 +120,7 @@ class Draft(Memory):
     def load(self) -> Effect[Prompt, MemoryFailure]:
         def find() -> Prompt:
             whole = self._before + self.messages
-            return Prompt(place_late(whole)) if len(self._late) else whole
+            return Prompt(insert_late(whole)) if len(self._late) else whole
 
         return Sync(find)
 

@@ -22,7 +22,7 @@ You can observe or change a run, streamed or not, in the following places:
 - `prepare_step` (in `_prepare`) can change the request of each step before the loop sends it.
 - `stop_when` (in `stop`) decides after each step whether the run ends.
 - `emit` (in `_loop` and `take_turn`) receives each part in a streamed run. User interfaces use it.
-- `on_settled` and `on_answer` receive the history when approved calls start and end, and the answer before the reader
+- `on_resolved` and `on_answer` receive the history when approved calls start and end, and the answer before the reader
   gets the last part. Memories use them.
 - `Interceptor` (in `fxai.models.interceptor`) is a service that wraps the run, each step, turn and call, and each
   memory operation. Durable runs and telemetry use it.
@@ -66,7 +66,7 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
-from fxai.models.approved_calls import SettledHistory, relay, settle_approvals
+from fxai.models.approved_calls import ResolvedHistory, relay, resolve_approvals
 from fxai.models.growth import Growth, LastRequests, SentRequest, find_message_break
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 OnAnswer: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
 """Receives the answer of a successful run before the reader gets the last part. If it fails, the run fails."""
 
-OnSettled: TypeAlias = Callable[[Prompt, "PromptState | None"], EffectOf[Any, Any, Any]]
+OnResolved: TypeAlias = Callable[[Prompt, "PromptState | None"], EffectOf[Any, Any, Any]]
 """Receives the history to commit if the run stops now, and the state of the stateful prompt, or None."""
 
 _Running: TypeAlias = Callable[[Emit | None], AnyEffect]
@@ -93,7 +93,7 @@ _Running: TypeAlias = Callable[[Emit | None], AnyEffect]
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _MODEL: EffectOf[LanguageModel, Any, Any] = Fetch(LanguageModel)
 _LAST_REQUESTS: Final = LastRequests()
-_NO_ROUND = Round(Response(), is_whole=False)
+_NO_ROUND = Round(Response(), is_complete=False)
 
 
 # -- open a run: model, tools, and memory
@@ -230,7 +230,7 @@ class Execution(msgspec.Struct, frozen=True):
             return commits.end(answer).map(lambda _: _LAST_REQUESTS.note(memory, growth.last))
 
         on_defect = None if around is not None and around.resumes else commits.end
-        return (yield run_loop(whole, plan, end, commits.settle, emit, on_defect))
+        return (yield run_loop(whole, plan, end, commits.commit_approved, emit, on_defect))
 
 
 def _load(memory: Memory, prompt: RenderPlan | None, *, keeps: bool, around: Interceptor | None) -> AnyEffect:
@@ -289,7 +289,7 @@ def run_loop(
     prompt: Prompt,
     plan: RunPlan,
     on_answer: OnAnswer | None = None,
-    on_settled: OnSettled | None = None,
+    on_resolved: OnResolved | None = None,
     emit: Emit | None = None,
     on_defect: OnDefect | None = None,
 ) -> EffectOf[Answer[Any], RunError, Any]:
@@ -299,36 +299,36 @@ def run_loop(
         prompt: The conversation so far.
         plan: Tools, options, budget, and hooks of the run.
         on_answer: Called with the answer of a successful run. If it fails, the run fails.
-        on_settled: Called with the history and the prompt state when approved calls start, and again when they end. If
+        on_resolved: Called with the history and the prompt state when approved calls start, and again when they end. If
             it fails, the run fails.
         emit: Called with each part in a streamed run; each round ends with a `finish` part. A run that fails, or
             whose reader stops before the last part, has no answer.
         on_defect: Called with the answer so far if a defect ends the run after a call or a turn ended.
     """
-    return Within(partial(_program, prompt, plan, on_answer, on_settled, emit, on_defect))
+    return Within(partial(_program, prompt, plan, on_answer, on_resolved, emit, on_defect))
 
 
 def _program(
     prompt: Prompt,
     plan: RunPlan,
     on_answer: OnAnswer | None,
-    on_settled: OnSettled | None,
+    on_resolved: OnResolved | None,
     emit: Emit | None,
     on_defect: OnDefect | None,
     context: ContextOf[Any],
 ) -> AnyEffect:
-    run = Run(prompt, plan, None if on_settled is None else lambda history: on_settled(history, run.state))
+    run = Run(prompt, plan, None if on_resolved is None else lambda history: on_resolved(history, run.state))
     around = run.around = interceptor_of(context)
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
     given = (run, emit, on_answer)
     looped: AnyEffect = Fold(
-        Then(Generate(_begin, given, {}), Generate(loop, given, {})), lambda cause: run.fail(cause, on_defect), None
+        Then(Generate(_start, given, {}), Generate(loop, given, {})), lambda cause: run.fail(cause, on_defect), None
     )
     if not plan.prepare_step and plan.prompt is None and plan.model is None:
         return looped
     run.scope = Scope()
     if plan.prompt is not None:
-        run.rendering = plan.prompt.begin(run.scope)
+        run.rendering = plan.prompt.start(run.scope)
         looped = Local(looped, run.rendering.add_state)
     return looped.on_exit(run.scope.close)
 
@@ -351,7 +351,7 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
         if isinstance(step, AiError):
             return (yield fail(step))
         round_ = _NO_ROUND if step is None else (yield from _ask(run, step, step.model or (yield _MODEL), emit))
-        if round_.is_whole:
+        if round_.is_complete:
             finished = run.take(round_.response)
             if plan.on_step:
                 yield from notify(run, finished)
@@ -362,7 +362,7 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
         else:
             run.exceed("seconds")
         if emit is not None or on_answer is not None:
-            is_read = round_.is_whole or run.failure is None
+            is_read = round_.is_complete or run.failure is None
             yield from _hand_over(run, [*round_.unread, *round_.finish] if is_read else (), emit, on_answer)
         if is_one:
             return None
@@ -371,7 +371,7 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
     return run.answer
 
 
-def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
+def _start(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     """Start the clock of the run and execute the tool calls that its history approves."""
     plan = run.plan
     if plan.changes != "rewrite":
@@ -436,7 +436,7 @@ def _run_approved(run: Run, emit: Emit | None) -> Program:
     if not run.options.get("resolve_tools", True):
         return
     rendering = run.rendering if unpaired_calls(run.history) else None  # otherwise no call is pending
-    setup = yield from _begin_step(run, None if rendering is None else rendering.render_approved)
+    setup = yield from _start_step(run, None if rendering is None else rendering.render_approved)
     if setup is LATE:
         run.exceed("seconds")
         return
@@ -444,16 +444,16 @@ def _run_approved(run: Run, emit: Emit | None) -> Program:
     if isinstance(prepared, AiError):
         yield fail(prepared)
         return
-    settling = settle_approvals(run.history, prepared[1], run.on_settled)
-    if settling is None:
+    resolving = resolve_approvals(run.history, prepared[1], run.on_resolved)
+    if resolving is None:
         return
     results: list[ToolResult] = []
-    settled = settling(emit if run.deadline is None else _note_results(results, emit))
-    done = yield run.cut(settled if setup.handlers is None else settled.provide(setup.handlers))
+    resolved = resolving(emit if run.deadline is None else _note_results(results, emit))
+    done = yield run.cut(resolved if setup.handlers is None else resolved.provide(setup.handlers))
     if done is not LATE:
-        run.settle(done)
+        run.record_approved(done)
         return
-    run.settle(_cut_short(run.history, results))
+    run.record_approved(_cut_short(run.history, results))
     for result in run.early:
         if emit is not None and result not in results:
             yield emit(result)
@@ -468,7 +468,7 @@ def _note_results(results: list[ToolResult], emit: Emit | None) -> Emit:
     return note
 
 
-def _cut_short(history: Prompt, results: list[ToolResult]) -> SettledHistory:
+def _cut_short(history: Prompt, results: list[ToolResult]) -> ResolvedHistory:
     """Return the history after a timeout, with an interrupted result for each approved call that did not finish."""
     approvals = read_approvals(history)
     known = {result.id: result for result in results}
@@ -477,7 +477,7 @@ def _cut_short(history: Prompt, results: list[ToolResult]) -> SettledHistory:
     known.update({result.id: result for result in interrupt_calls(open_, TIME_IS_UP)})
     every = tuple([known[call.id] for call in calls])
     whole = history.with_response(every)
-    return SettledHistory(whole, Prompt(without_requests(whole, approvals)), every, approvals.waiting)
+    return ResolvedHistory(whole, Prompt(without_requests(whole, approvals)), every, approvals.waiting)
 
 
 # -- one step: request and round
@@ -507,12 +507,14 @@ def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -
     rendered_from = None if run.rendering is None or step.is_changed else run.shown
     found = run.growth.send(SentRequest.of(request, model, rendered_from))
     resolution = step.resolution if found is None else step.resolution.with_break(found)
-    place = "last" if run.is_last else str(len(run.steps) + 1)
+    location = "last" if run.is_last else str(len(run.steps) + 1)
     resolves = step.resolves
-    return take_turn(model, request, resolution, emit, resolves=resolves, handlers=handlers, limits=limits, place=place)
+    return take_turn(
+        model, request, resolution, emit, resolves=resolves, handlers=handlers, limits=limits, location=location
+    )
 
 
-def _begin_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Program:
+def _start_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Program:
     """Return the rendered setup of the next step, with the current tools and the handlers that they include.
 
     Return `LATE` if the time limit passed.
@@ -534,7 +536,7 @@ def _prepare(run: Run) -> Program:
     Return None if the time limit passed.
     """
     run.in_round = False
-    setup = yield from _begin_step(run, None if run.rendering is None else run.rendering.prepare)
+    setup = yield from _start_step(run, None if run.rendering is None else run.rendering.prepare)
     if setup is LATE:
         return None
     planned = _plan(run, setup)

@@ -393,7 +393,7 @@ class _JournalMemory(Memory):
         if model is None or turn.pending:
             return Succeed(estimated_tokens(turn))
         counting = model.count(ModelRequest(turn)).map(lambda counted: counted.tokens)
-        return counting.map_error(lambda error: MemoryFailure(self._journal.place, "load", f"{_COUNTING}: {error}"))
+        return counting.map_error(lambda error: MemoryFailure(self._journal.location, "load", f"{_COUNTING}: {error}"))
 
     @override
     def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
@@ -427,9 +427,9 @@ class _JournalMemory(Memory):
         def fail(error: Exception) -> MemoryFailure | None:
             if isinstance(error, OSError) and error.errno is not None:
                 remedy = "Free some space." if error.errno in _FULL else "Pass a path that this process can use."
-                return MemoryFailure(self._journal.place, doing, f"{error.strerror}. {remedy}")
+                return MemoryFailure(self._journal.location, doing, f"{error.strerror}. {remedy}")
             is_known = isinstance(error, OSError | MessageError | StateError | NotAwaitedError)
-            return MemoryFailure(self._journal.place, doing, str(error)) if is_known else None
+            return MemoryFailure(self._journal.location, doing, str(error)) if is_known else None
 
         return attempt_work(work, fail, in_thread=self._journal.blocks)
 
@@ -548,7 +548,7 @@ def merge_commits(commits: Prompt) -> Prompt:
         if message.role != "tool":
             merged.append(message)
             continue
-        parts = [results.settle(part, (index, place)) for place, part in enumerate(message.content)]
+        parts = [results.with_later_result(part, (index, location)) for location, part in enumerate(message.content)]
         content = tuple(part for part in parts if part is not None)
         if content:
             merged.append(message if content == message.content else msgspec.structs.replace(message, content=content))
@@ -571,22 +571,22 @@ class _Results:
         self._again: set[tuple[int, int]] = set()  # the positions of repeated results
         for index, message in enumerate(messages):
             if message.role == "tool" or message.role == "assistant":
-                for place, part in enumerate(message.content):
-                    self._add(part, (index, place))
+                for location, part in enumerate(message.content):
+                    self._add(part, (index, location))
 
-    def _add(self, part: Any, place: tuple[int, int]) -> None:
+    def _add(self, part: Any, location: tuple[int, int]) -> None:
         if part.type == "tool-call":
             self.latest.pop(part.id, None)
         elif part.type == "tool-result":
             before = self.latest.get(part.id)
             if before is not None and _replaces(part, before):
                 self.known[part.id] = part
-                self._again.add(place)
+                self._again.add(location)
             self.latest[part.id] = part
 
-    def settle(self, part: Any, place: tuple[int, int]) -> Any:
+    def with_later_result(self, part: Any, location: tuple[int, int]) -> Any:
         """Return the part or its later result, or None if the turn already contains it."""
-        if place in self._again:
+        if location in self._again:
             return None
         known = self.known.get(part.id) if part.type == "tool-result" and _is_doubt(part) else None
         return part if known is None else known

@@ -38,7 +38,7 @@ from fxai.agents.memory import Memory, NotAwaitedError, merge_commits, turn_of
 from fxai.agents.state import PromptState, call_key
 from fxai.effects.effect import EffectOf, Suspend
 from fxai.messages.accumulate import fold
-from fxai.messages.calls import pending_in, place_results
+from fxai.messages.calls import insert_results, pending_in
 from fxai.messages.message import Content, Message, ToolCallPart, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
 from fxai.models.interceptor import Interceptor, WorkInfo
@@ -63,7 +63,7 @@ def recall(past: Prompt, new: Prompt) -> Prompt:
         return past
     last = _find_piece(pieces, new)
     shown = [
-        place_results(one, map(_waits, _waiting(one))) if index != last else one for index, one in enumerate(pieces)
+        insert_results(one, map(_waits, _waiting(one))) if index != last else one for index, one in enumerate(pieces)
     ]
     if last is not None:
         shown.append(shown.pop(last))
@@ -131,7 +131,7 @@ class Commits:
         self._new = new
         self._committed = 0  # number of committed messages of `new`, including results of approved calls
 
-    def settle(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
+    def commit_approved(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
         """Commit the answers to approval requests with the unknown outcomes of their calls, and later the results.
 
         It commits the state together with the results, because handlers can change the state.
@@ -139,9 +139,9 @@ class Commits:
         Fails with:
             MemoryFailure: See `Memory.commit_with`. It contains the history and the state.
         """
-        return Suspend(lambda: self._settle(history, state))
+        return Suspend(lambda: self._commit_approved(history, state))
 
-    def _settle(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
+    def _commit_approved(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
         results = _new_results(self._prompt, history)
         if self._committed:
             return self._commit(Prompt((ToolMessage(results),)), history, state)
@@ -167,7 +167,7 @@ class Commits:
         if not early:
             start = len(self._prompt) - len(self._new)
             return Prompt(islice(answer.history, start, None)) if start >= 0 else answer.history
-        count = len(place_results(self._prompt, early))
+        count = len(insert_results(self._prompt, early))
         rest = islice(answer.history, count, None)
         messages = self._messages(early)
         messages = copy_marks(messages, islice(answer.history, count - len(messages), count))
@@ -183,10 +183,10 @@ class Commits:
         The results have the same position as in the whole conversation. If the whole conversation has them before the
         new messages, they follow the new messages.
         """
-        whole = place_results(self._prompt, early)
+        whole = insert_results(self._prompt, early)
         here = whole[len(self._prompt) - len(self._new) :] if len(whole) == len(self._prompt) else []
         there = {part.id for one in here if one.role == "tool" for part in one.content if part.type == "tool-result"}
-        return here if there.issuperset(one.id for one in early) else place_results(self._new, early)
+        return here if there.issuperset(one.id for one in early) else insert_results(self._new, early)
 
     def _commit(self, messages: Prompt, history: Prompt, state: PromptState | None = None) -> EffectOf[None, Any]:
         committed: EffectOf[None, Any, Any] = self._memory.commit_with(messages, state)

@@ -38,7 +38,7 @@ from fxai.agents.state import Cell, RenderError, State, StateStore
 from fxai.agents.step_patch import (
     Definition,
     StepPatch,
-    ToolDefinition,
+    StepTool,
     define_message,
     define_tool,
     define_tools,
@@ -145,7 +145,7 @@ class RenderEffect(msgspec.Struct, frozen=True):
         return hash(self.key)
 
 
-_Named: TypeAlias = ToolDefinition | Section
+_Named: TypeAlias = StepTool | Section
 
 
 @final
@@ -155,7 +155,7 @@ class Definitions:
     __slots__ = ("effects", "messages", "sections", "tools")
 
     def __init__(self) -> None:
-        self.tools: dict[str, ToolDefinition] = {}
+        self.tools: dict[str, StepTool] = {}
         self.sections: dict[str, Section] = {}
         self.messages: list[Message] = []
         self.effects: dict[str, RenderEffect] = {}
@@ -419,7 +419,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         made = composite_of([one.tool for one in subtools], name, concurrency, options)
         layer = made.layer.provide(bound.layer)
         brings = BoundToolkit.of(Toolkit.of((made.tool,)), layer, origin=(made, bound))  # equal if its parts are equal
-        return definitions.add(ToolDefinition(made.tool, origin=brings))
+        return definitions.add(StepTool(made.tool, origin=brings))
 
     @overload
     def agent(
@@ -471,7 +471,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         """
         definitions = self._open("agent", name)
         made: SubAgent[Any, Any, Any] = sub_agent_of(agent, name, parameters, prompt, options)
-        return definitions.add(ToolDefinition(made.tool, origin=made.bound))
+        return definitions.add(StepTool(made.tool, origin=made.bound))
 
     def effect(
         self,

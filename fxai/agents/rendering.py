@@ -27,7 +27,7 @@ from fxai.agents.step_record import StepRecord, Surrounded
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, Generate, Succeed, Wait
+from fxai.effects.effect import AnyEffect, Ask, AwaitValue, EffectOf, Generate, Succeed
 from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
 from fxai.effects.scope import Scope
 from fxai.messages.calls import Pending, pending_in
@@ -61,7 +61,7 @@ class RenderPlan(msgspec.Struct, frozen=True):
     aside: frozenset[str] = frozenset()
     """The pending calls of other turns by `call_key`. The run does not change them."""
 
-    def begin(self, scope: Scope) -> Rendering:
+    def start(self, scope: Scope) -> Rendering:
         """Return the renders of a new run, which ends when `scope` closes."""
         return Rendering(self, scope)
 
@@ -255,7 +255,7 @@ def _run_effect(effect: RenderEffect, view: StepView) -> Generator[AnyEffect, An
     given: Any = effect.f(view)
     if is_plain_awaitable(given):
         waiting = given
-        given = yield Wait(lambda: waiting)
+        given = yield AwaitValue(lambda: waiting)
     if not (given is None or isinstance(given, StepPatch)):
         lifted = lift_any(given)
         if lifted is not None:
@@ -400,15 +400,15 @@ class _Handlers:
                 held = self._held.get(one.name) or (yield from self._hold(one.name, one.origin))
                 services.update(held.services.services)
             elif one.handler is not None:
-                wrapping = None if one.aspect is None else self._begin(one.name, one.aspect)
+                wrapping = None if one.aspect is None else self._start(one.name, one.aspect)
                 given.append((one.tool.identity, one.handler, wrapping))
         layer = LayerOf.of(lambda context: _services(given, services, context))
         return layer if around is None else around | layer
 
-    def _begin(self, name: str, aspect: Aspect[Any]) -> Wrapping:
+    def _start(self, name: str, aspect: Aspect[Any]) -> Wrapping:
         known = self._begun.get(name)
         if known is None or known[0] != aspect:
-            known = self._begun[name] = (aspect, aspect.begin())
+            known = self._begun[name] = (aspect, aspect.start())
         return known[1]
 
     def _hold(self, name: str, origin: AnyBound) -> Generator[AnyEffect, Any, _Held]:

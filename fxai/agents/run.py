@@ -41,7 +41,7 @@ from fxai.messages.message import TextPart, UserMessage
 from fxai.messages.part import FinishReason, Part, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
-from fxai.models.approved_calls import OnSettled, SettledHistory
+from fxai.models.approved_calls import OnResolved, ResolvedHistory
 from fxai.models.growth import Growth
 from fxai.models.interceptor import Interceptor, LeftRunError, WorkInfo
 from fxai.models.language_model import output_error, read_output
@@ -144,7 +144,7 @@ class Run:
         "in_round",
         "is_last",
         "models",
-        "on_settled",
+        "on_resolved",
         "options",
         "plan",
         "rendering",
@@ -159,9 +159,9 @@ class Run:
     scope: Scope
     """The scope of the models of individual steps and of the layers of a prompt. It exists only for prepared steps."""
 
-    def __init__(self, prompt: Prompt, plan: RunPlan, on_settled: OnSettled | None = None) -> None:
+    def __init__(self, prompt: Prompt, plan: RunPlan, on_resolved: OnResolved | None = None) -> None:
         self.plan: RunPlan = plan
-        self.on_settled: OnSettled | None = on_settled
+        self.on_resolved: OnResolved | None = on_resolved
         self.history: Prompt = prompt
         self._begun: Prompt = prompt
         self.shown: Prompt = prompt  # messages for the model, equal to the history unless it contained approvals
@@ -212,7 +212,7 @@ class Run:
         until = self.plan.options.get("deadline")
         self.options = {**self.options, "deadline": deadline.at if until is None else min(until, deadline.at)}
 
-    def settle(self, done: SettledHistory) -> None:
+    def record_approved(self, done: ResolvedHistory) -> None:
         """Record the results of the approved calls. If calls are still pending, end the run."""
         self.history, self.shown, self.early = done.history, done.shown, done.results
         if done.waiting:

@@ -414,7 +414,7 @@ class StateStore:
 
     # -- changes of a call, for a journal
 
-    def begin_changes(self) -> Mapping[str, Cell]:
+    def start_changes(self) -> Mapping[str, Cell]:
         """Return the current values for `changes_since`."""
         with self._lock:
             return dict(self.cells)
@@ -425,7 +425,7 @@ class StateStore:
         Raises:
             StateError: If the JSON form of a value is not lossless.
         """
-        now = self.begin_changes()
+        now = self.start_changes()
         return {key: cell.to_data(key) for key, cell in now.items() if before.get(key) is not cell}
 
     def restore(self, changes: Mapping[str, Any], number: int) -> None:

@@ -39,7 +39,7 @@ from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState, RenderError, RenderReason, State, StateError
 from fxai.agents.step_patch import Definition, StepPatch
 from fxai.agents.step_record import StepRecord
-from fxai.agents.sub_agent import Runs
+from fxai.agents.sub_agent import AgentTypes
 from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf
 from fxai.messages.part import StreamPart
@@ -151,7 +151,7 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
         """Return a stream of the parts of the answer. Each step ends with its `finish` part. See `execute`."""
         return self._execution(state).parts(prompt)
 
-    def __fx_runs__(self) -> Runs[Never, str, RunError | _E_co, _R_co | LanguageModel | None]:
+    def __fx_runs__(self) -> AgentTypes[Never, str, RunError | _E_co, _R_co | LanguageModel | None]:
         """Declare the types of the prompt for type checkers."""
         raise NotImplementedError
 

@@ -48,7 +48,7 @@ _R_co = TypeVar("_R_co", covariant=True, default=None)
 
 
 @final
-class ToolDefinition(msgspec.Struct, frozen=True):
+class StepTool(msgspec.Struct, frozen=True):
     """A tool of a step and its handler, which a render, an origin, or the context provides."""
 
     tool: AnyTool
@@ -73,7 +73,7 @@ class ToolDefinition(msgspec.Struct, frozen=True):
         return hash(self.tool)
 
 
-def define_tool(tool: object, handler: object, aspect: object) -> ToolDefinition:
+def define_tool(tool: object, handler: object, aspect: object) -> StepTool:
     """Return the definition of a tool with its handler.
 
     Raises:
@@ -88,16 +88,16 @@ def define_tool(tool: object, handler: object, aspect: object) -> ToolDefinition
         raise RenderError("value", f"handler of {known.name!r} must be a function of its parameters, got {handler!r}")
     if not (aspect is None or isinstance(aspect, Aspect)):
         raise RenderError("value", f"aspect must be an Aspect, got {aspect!r} for {known.name!r}. Pass Aspect.make(…).")
-    return ToolDefinition(known, handler, cast(Any, aspect))
+    return StepTool(known, handler, cast(Any, aspect))
 
 
-def define_tools(origins: Iterable[object]) -> tuple[ToolDefinition, ...]:
+def define_tools(origins: Iterable[object]) -> tuple[StepTool, ...]:
     """Return the definitions of tools that include their handlers, need no handlers, or need them from the context.
 
     Raises:
         RenderError: If a value has no tools, or is a source that must be opened.
     """
-    definitions: list[ToolDefinition] = []
+    definitions: list[StepTool] = []
     for origin in origins:
         try:
             offers = Binding.of((origin,)).offers
@@ -109,11 +109,11 @@ def define_tools(origins: Iterable[object]) -> tuple[ToolDefinition, ...]:
                 why = "a render cannot open it. Pass it to the agent as its toolkit"
                 raise RenderError("value", f"{offer} cannot be defined in a render: {why}.")
             brings = bound if bound.parts else None
-            definitions += [ToolDefinition(tool, origin=brings) for tool in bound.toolkit]
+            definitions += [StepTool(tool, origin=brings) for tool in bound.toolkit]
     return tuple(definitions)
 
 
-def _check_waiting(one: ToolDefinition) -> ToolDefinition:
+def _check_waiting(one: StepTool) -> StepTool:
     """Raise if calls of a tool may need an approval, because the patch with its handler ends before the approval."""
     if one.tool.requires_handler and one.tool.needs_approval is not False:
         why = "its calls may need an approval, but a patch applies to one step only. Define it in the render"
@@ -176,7 +176,7 @@ class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
     """The names of tools and sections to remove from the step."""
     reminders: tuple[Definition, ...] = ()
     """The definitions to remind the model of."""
-    tool_definitions: tuple[ToolDefinition, ...] = ()
+    tool_definitions: tuple[StepTool, ...] = ()
     """Tools to add to the step."""
     sections: tuple[Section, ...] = ()
     """Sections to add to the step."""

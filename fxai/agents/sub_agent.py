@@ -76,7 +76,7 @@ class Runnable(Protocol[_O_co]):
 
 
 @final
-class Runs(Generic[_T_co, _O_co, _E_co, _R_co]):
+class AgentTypes(Generic[_T_co, _O_co, _E_co, _R_co]):
     """The four types of an agent, see `Agent`. Use it as a type only; you cannot create an instance."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Callee(Protocol[_E_co, _R_co]):
     """An agent or a stateful prompt that can become a sub-agent. Its run can fail with `E` and needs `R`."""
 
     # this method exists because by `execute` pyright would infer only a part of an `Agent.make(…)` in an argument
-    def __fx_runs__(self) -> Runs[_R_co, object, _E_co, _R_co]:
+    def __fx_runs__(self) -> AgentTypes[_R_co, object, _E_co, _R_co]:
         """Declare the types of the agent for type checkers."""
         ...
 

@@ -133,8 +133,8 @@ def _text(given: str | None) -> tuple[bytes | str, str]:
         with Path(given[1:]).open("rb") as file:
             return read_at_most(file, given[1:]), given[1:]
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise CliError(f"cannot read {given[1:]}: {said}", _REMEDY, code=WRONG_USE) from None
+        reason = getattr(error, "strerror", None) or error
+        raise CliError(f"cannot read {given[1:]}: {reason}", _REMEDY, code=WRONG_USE) from None
 
 
 def _line(out: TextIO, data: dict[str, Any]) -> None:
@@ -192,8 +192,8 @@ def _program(offer: TargetTools, call: SingleCall, hear: Callable[[Outcome], Non
 @fx.gen
 def _services(offer: TargetTools, tool: AnyTool) -> Gen[ContextOf[Any], Any, Scope]:
     if not tool.requires_handler:
-        said = f"tool {tool.name!r} has no handler here: its provider or a client runs it"
-        return (yield from fx.fail(CliError(said, "Call a tool that has a handler.")))
+        reason = f"tool {tool.name!r} has no handler here: its provider or a client runs it"
+        return (yield from fx.fail(CliError(reason, "Call a tool that has a handler.")))
     services: ContextOf[Any] = ContextOf({})
     if offer.layer is not None:
         services = yield from offer.layer.build()
@@ -219,8 +219,8 @@ def _ask_function(
     given = Call({tool.name: tool}, tool.name, params).parameters(tool)
     if given is None:
         return fx.succeed(False)  # the call itself reports the invalid arguments
-    said = asked(given.unwrap(), CallContext(tool))
-    answer: AnyEffect = cast(Any, said) if isinstance(said, EffectOf) else fx.succeed(said)
+    reason = asked(given.unwrap(), CallContext(tool))
+    answer: AnyEffect = cast(Any, reason) if isinstance(reason, EffectOf) else fx.succeed(reason)
     return answer.map(bool).provide_context(services)
 
 
@@ -236,9 +236,9 @@ def _call_error(tool: AnyTool, failure: Any) -> Any:
         encoded = tool.failure.encode(error)
         return _declared_failure(tool, error, repr(error) if isinstance(encoded, Failure) else encoded.unwrap())
     if isinstance(failure, InvalidParameters):
-        said = f"invalid arguments for {tool.name!r}: {'; '.join(map(str, failure.faults))}"
+        reason = f"invalid arguments for {tool.name!r}: {'; '.join(map(str, failure.faults))}"
         data = {key: value for key, value in encode_failure(failure).items() if key != "message"}
-        return CliError(said, "To see its parameters, run fxai schema.", data=data)
+        return CliError(reason, "To see its parameters, run fxai schema.", data=data)
     if isinstance(failure, InvalidResult):
         remedy = "Correct the handler or the declared result type of the tool."
         return CliError(str(failure), remedy, data={"type": "invalid-result", "name": failure.name})

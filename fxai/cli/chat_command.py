@@ -33,12 +33,12 @@ from fxai.cli.chat_keeper import (
 from fxai.cli.chat_view import WORDS, ChatLines, ChatScreen, ChatView, slash_command
 from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, WRONG_USE, CliError
 from fxai.cli.input import LineInput, open_input, read_entry
-from fxai.cli.job import AgentArgs, RunReport, read_args
+from fxai.cli.job import AgentArgs, RunTotals, read_args
 from fxai.cli.output import Summary
 from fxai.cli.progress import LoadProgress
 from fxai.cli.prompt_view import FirstStep, first_step
 from fxai.cli.question import Consent
-from fxai.cli.run_program import Background
+from fxai.cli.run_program import BackgroundRunner
 from fxai.cli.setting import OpenSetting, close_calls, closing_result, find_memory, memory_at, open_setting
 from fxai.cli.state_file import StateFile, StateMemory
 from fxai.effects import fx
@@ -77,12 +77,12 @@ _NOWHERE: Final = ChatArgs()
 
 
 @final
-class Conversation:
+class ChatSession:
     """A conversation with an agent, from its first to its last line. Its programs run in the background."""
 
     def __init__(
         self,
-        background: Background,
+        background: BackgroundRunner,
         ready: OpenSetting,
         keeper: Keeper,
         calm: CalmView,
@@ -104,13 +104,13 @@ class Conversation:
     def greeting(self, where: str) -> str:
         """Return the first lines for the user. `where` names the store of the conversation."""
         tools, known = len(self._value_of(self.tools())), len(self._value_of(self._memory.load()))
-        said = f"{self._ready.agent.name}: {tools} tool{'s' * (tools != 1)}. Type /help to see the commands."
+        added = f"{self._ready.agent.name}: {tools} tool{'s' * (tools != 1)}. Type /help to see the commands."
         if not known:
-            return f"{said}\n"
+            return f"{added}\n"
         cut = ""
         if isinstance(self._keeper, StoreKeeper):
             where, cut = self._keeper.title, f"{_CUT}\n" * self._keeper.is_cut
-        return f"{said} Continuing from {known} messages in {where}.\n{cut}"
+        return f"{added} Continuing from {known} messages in {where}.\n{cut}"
 
     def take_up(self) -> bool:
         """Ask about the pending calls of earlier turns, and continue. Return True if everything succeeded.
@@ -221,8 +221,8 @@ class Conversation:
         return self._answer(text, lambda _: Prompt.make(text))
 
     def _answer(self, text: str, first: Callable[[Draft], Prompt], late: Prompt = Prompt.empty) -> CliError | None:
-        telling = RunReport(self._calm)
-        telling.begin(self._ready.agent.name, text)
+        telling = RunTotals(self._calm)
+        telling.start(self._ready.agent.name, text)
         try:
             self._turn(first, telling, late)
         except CliError as stopped:
@@ -233,14 +233,14 @@ class Conversation:
         telling.end()
         return None
 
-    def _turn(self, first: Callable[[Draft], Prompt], telling: RunReport, late: Prompt) -> None:
+    def _turn(self, first: Callable[[Draft], Prompt], telling: RunTotals, late: Prompt) -> None:
         draft = Draft(self._value_of(self._memory.load()), self._value_of(self._memory.load_state()), late)
-        said, waiting = first(draft), True
+        added, waiting = first(draft), True
         while waiting:
-            self._keeper.begin(said, late)
+            self._keeper.start(added, late)
             late = Prompt.empty
             try:
-                self._value_of(self._run(said, draft, telling))
+                self._value_of(self._run(added, draft, telling))
             except CliError as trouble:
                 self._stop(draft, trouble)
                 raise
@@ -248,7 +248,7 @@ class Conversation:
             waiting = bool(pending)
             self._keeper.end(draft, "pending" if waiting else "done")
             if waiting:
-                said = self._ask(pending, draft)
+                added = self._ask(pending, draft)
         telling.record.state = draft.state
 
     def _ask(self, pending: tuple[Pending, ...], draft: Draft) -> Prompt:
@@ -259,8 +259,8 @@ class Conversation:
             trouble = cut if isinstance(cut, CliError) else CliError("interrupted", "", code=INTERRUPTED)
             if trouble.code == INTERRUPTED:  # otherwise the calls stay open, and a resumed chat asks again
                 left = Prompt((ToolMessage.make(*[closing_result(one, _STOPPED) for one in pending]),))
-                self._keeper.begin(left)
-                draft.begin(left)
+                self._keeper.start(left)
+                draft.start(left)
                 self._stop(draft, trouble)
             raise trouble from None
 
@@ -271,8 +271,8 @@ class Conversation:
         self._is_kept = trouble.code in _STOPS and any(message.role != "user" for message in draft.messages)
         self._keeper.end(draft, "stopped" if self._is_kept else "failed")
 
-    def _run(self, said: Prompt, draft: Draft, telling: RunReport) -> EffectOf[None, Any, Any]:
-        parts = draft.stream(self._ready.agent, said)
+    def _run(self, added: Prompt, draft: Draft, telling: RunTotals) -> EffectOf[None, Any, Any]:
+        parts = draft.stream(self._ready.agent, added)
         shown: EffectOf[None, Any, Any] = parts.for_each(lambda part: fx.sync(lambda: telling.part(part)))
         return shown.provide_context(self._ready.services)
 
@@ -289,10 +289,10 @@ class CalmView:
         self.is_open: bool = True
         """True if a server can ask questions. It is False after the end of a turn."""
 
-    def begin(self, agent: str, prompt: str) -> None:
+    def start(self, agent: str, prompt: str) -> None:
         """Start a run and allow questions."""
         self.is_open = True
-        self._shown.begin(agent, prompt)
+        self._shown.start(agent, prompt)
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Show a part of this turn, or keep it until the question is answered. Any thread can call this method."""
@@ -343,12 +343,12 @@ def chat(
     """
     kept = None if chosen.memory is None else memory_at(chosen.memory)
     if kept is not None and keeping.wants_store:
-        said = "--memory cannot be used with --store or --resume"
-        raise CliError(said, "Remove one of them.", code=WRONG_USE)
+        added = "--memory cannot be used with --store or --resume"
+        raise CliError(added, "Remove one of them.", code=WRONG_USE)
     lines = open_input(stdout, stderr, WORDS)
     view = ChatLines(stdout) if as_json else ChatScreen(stdout, color=color, echo=not lines.by_person)
     calm = CalmView(view)
-    with Background() as background:
+    with BackgroundRunner() as background:
         setting, _ = read_args(chosen, _elicit_by(background, view, calm, lines) if lines.by_person else None)
         stores = keeping.wants_store or (lines.by_person and kept is None)
         stored = _open_store(background, keeping, setting.state) if stores else None
@@ -359,16 +359,16 @@ def chat(
         if isinstance(keeper, StoreKeeper):
             ready = background.value_of(keeper.with_key(ready))
         elif keeping.wants_store:
-            said = f"agent {ready.agent.name!r} stores the conversation in its own memory"
-            raise CliError(said, "Remove --store and --resume.", code=WRONG_USE)
-        talk = Conversation(background, ready, keeper, calm, view, lines, stderr)
+            added = f"agent {ready.agent.name!r} stores the conversation in its own memory"
+            raise CliError(added, "Remove --store and --resume.", code=WRONG_USE)
+        talk = ChatSession(background, ready, keeper, calm, view, lines, stderr)
         if lines.by_person:
             stderr.write(talk.greeting(chosen.memory or "its memory"))
         well = talk.take_up()
         return talk.until_left() and (well or lines.by_person)
 
 
-def _open_store(background: Background, keeping: ChatArgs, state: StateFile | None) -> StoreKeeper:
+def _open_store(background: BackgroundRunner, keeping: ChatArgs, state: StateFile | None) -> StoreKeeper:
     store = store_at(keeping.store)
     if keeping.resume is None:
         return StoreKeeper(background, store, state=state)
@@ -377,7 +377,11 @@ def _open_store(background: Background, keeping: ChatArgs, state: StateFile | No
 
 
 def _choose_keeper(
-    background: Background, ready: OpenSetting, kept: Memory | None, stored: StoreKeeper | None, state: StateFile | None
+    background: BackgroundRunner,
+    ready: OpenSetting,
+    kept: Memory | None,
+    stored: StoreKeeper | None,
+    state: StateFile | None,
 ) -> Keeper:
     own = background.value_of(find_memory(ready, kept))
     if own is None and stored is not None:
@@ -387,10 +391,10 @@ def _choose_keeper(
     return keeper
 
 
-def list_chats(place: str | None, stdout: TextIO, *, as_json: bool) -> bool:
+def list_chats(location: str | None, stdout: TextIO, *, as_json: bool) -> bool:
     """Write the stored conversations, most recently changed first."""
-    with Background() as background:
-        known = list_conversations(background, store_at(place))
+    with BackgroundRunner() as background:
+        known = list_conversations(background, store_at(location))
     if as_json:
         stdout.write(json_line({"conversations": msgspec.to_builtins(known)}))
     else:
@@ -398,7 +402,7 @@ def list_chats(place: str | None, stdout: TextIO, *, as_json: bool) -> bool:
     return True
 
 
-def _elicit_by(background: Background, view: ChatView, calm: CalmView, lines: LineInput) -> Elicit:
+def _elicit_by(background: BackgroundRunner, view: ChatView, calm: CalmView, lines: LineInput) -> Elicit:
     """Return a function that asks the user the questions of servers, one at a time."""
 
     def cancel() -> ElicitAnswer:

@@ -4,9 +4,9 @@ A memory receives each turn when it ends. A store of conversations, which `fxai 
 a turn at its start and at its end. The store therefore knows interrupted turns and pending calls.
 
 >>> from fxai.ui import Conversations
->>> with Background() as background:
+>>> with BackgroundRunner() as background:
 ...     keeper = StoreKeeper(background, Conversations.in_process(), "c1")
-...     keeper.begin(Prompt.make("Hello"))
+...     keeper.start(Prompt.make("Hello"))
 ...     draft = Draft(Prompt.empty)
 ...     draft.messages = Prompt.make("Hello")
 ...     keeper.end(draft, "done")
@@ -31,8 +31,8 @@ from typing_extensions import override
 from fxai.agents.draft import Draft
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.state import PromptState
-from fxai.cli.exit import WRONG_USE, CliError, write_obstacle
-from fxai.cli.run_program import Background
+from fxai.cli.exit import WRONG_USE, CliError, why_unwritable
+from fxai.cli.run_program import BackgroundRunner
 from fxai.cli.setting import OpenSetting
 from fxai.cli.state_file import StateFile, StateMemory
 from fxai.effects.effect import Effect, EffectOf
@@ -57,7 +57,7 @@ _MOST_NAMED: Final = 5
 class Keeper(ABC):
     """A writer of the turns of a conversation. Its methods block the main thread."""
 
-    def __init__(self, background: Background, memory: StateMemory) -> None:
+    def __init__(self, background: BackgroundRunner, memory: StateMemory) -> None:
         self.memory = memory
         """The memory of the messages and of the state of a stateful prompt."""
         self._value_of = background.value_of
@@ -68,7 +68,7 @@ class Keeper(ABC):
         return ()
 
     @abstractmethod
-    def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
+    def start(self, added: Prompt, late: Prompt = Prompt.empty) -> None:
         """Store the start of a run of a turn: its messages, and late answers to earlier approvals."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class MemoryKeeper(Keeper):
     """A keeper that commits finished turns to a memory."""
 
     @override
-    def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
+    def start(self, added: Prompt, late: Prompt = Prompt.empty) -> None:
         """Do nothing, because a memory stores whole turns."""
 
     @override
@@ -97,7 +97,7 @@ class StoreKeeper(Keeper):
     """A keeper that stores each run of a turn in a store of conversations and locks the conversation."""
 
     def __init__(
-        self, background: Background, store: Conversations, id: str | None = None, state: StateFile | None = None
+        self, background: BackgroundRunner, store: Conversations, id: str | None = None, state: StateFile | None = None
     ) -> None:
         """Continue the conversation `id`, or start a new conversation. Write the state also to the file `state`."""
         self._stored = _Stored(store, id or secrets.token_hex(6))
@@ -148,17 +148,17 @@ class StoreKeeper(Keeper):
             self._background.hold(self._stored.store.hold(self._held).map_error(_explain))
 
     @override
-    def begin(self, said: Prompt, late: Prompt = Prompt.empty) -> None:
+    def start(self, added: Prompt, late: Prompt = Prompt.empty) -> None:
         """Store the messages. A turn with only late answers continues the last message of the agent."""
         from fxai.ui import Turn, from_prompt
 
         self._hold()
         before = self.conversation
         last = before.path()[-1] if before is not None and before.head is not None else None
-        shown = Prompt.empty if len(late) else said
+        shown = Prompt.empty if len(late) else added
         user = next((one for one in from_prompt(shown, _new_id) if one.role == "user"), None)
         message_id = _new_id() if user is not None or last is None else last.message_id
-        self._turn = Turn.make(_new_id(), last and last.id, user, message_id, late + said, time.time())
+        self._turn = Turn.make(_new_id(), last and last.id, user, message_id, late + added, time.time())
         self._first = self._turn if user is not None or self._first is None else self._first
         self._value_of(self._stored.store.begin(self._stored.id, OWNER, self._turn))
 
@@ -242,10 +242,10 @@ class _Stored(Memory):
 
     @override
     def clear(self) -> Effect[None, MemoryFailure]:
-        def begin_anew(_: object) -> None:
+        def start_again(_: object) -> None:
             self.id = secrets.token_hex(6)
 
-        forgotten: Effect[None, Any] = self.store.delete(self.id).map(begin_anew)
+        forgotten: Effect[None, Any] = self.store.delete(self.id).map(start_again)
         return forgotten
 
 
@@ -263,37 +263,37 @@ def store_at(path: str | None) -> Conversations:
     from fxai.ui import Conversations
 
     if path is None:
-        place = _data_folder() / "chats"
+        location = _data_folder() / "chats"
         try:
-            make_folder(place.parent)
+            make_folder(location.parent)
         except OSError as error:
-            said = f"cannot store conversations in {place}: {error.strerror or error}"
-            raise CliError(said, "Name another path with --store.", cause=error, code=WRONG_USE) from None
+            added = f"cannot store conversations in {location}: {error.strerror or error}"
+            raise CliError(added, "Name another path with --store.", cause=error, code=WRONG_USE) from None
     else:
-        place = Path(path)
-        require_place(path)
-    return Conversations.sqlite(place) if is_database(place) else Conversations.files(place / "conversations")
+        location = Path(path)
+        require_writable(path)
+    return Conversations.sqlite(location) if is_database(location) else Conversations.files(location / "conversations")
 
 
-def require_place(path: str) -> None:
+def require_writable(path: str) -> None:
     """Check that fxai can write to a path.
 
     Raises:
         CliError: If it cannot.
     """
-    place = Path(path)
-    problem = write_obstacle(place / "conversations" if place.is_dir() else place)
-    if place.is_dir() and (place / "conversations").is_dir():
-        problem = None if os.access(place, os.W_OK) else "no permission to write"
-    if place.is_file() and not is_database(place):
+    location = Path(path)
+    problem = why_unwritable(location / "conversations" if location.is_dir() else location)
+    if location.is_dir() and (location / "conversations").is_dir():
+        problem = None if os.access(location, os.W_OK) else "no permission to write"
+    if location.is_file() and not is_database(location):
         problem = "the file does not have the suffix of a database"
     if problem is not None:
         raise CliError(f"cannot store conversations in {path}: {problem}", "Name another path.", code=WRONG_USE)
 
 
-def is_database(place: Path) -> bool:
+def is_database(location: Path) -> bool:
     """Return True if the path has the suffix of a SQLite database."""
-    return place.suffix.lower() in _DATABASE
+    return location.suffix.lower() in _DATABASE
 
 
 def _data_folder() -> Path:
@@ -327,10 +327,10 @@ def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> st
     found = called or [one for one in known if one.id.startswith(wanted) or wanted.casefold() in one.title.casefold()]
     if len(found) == 1:
         return found[0].id
-    said = "no conversation matches" if not found else "several conversations match"
+    added = "no conversation matches" if not found else "several conversations match"
     some = "; ".join(f"{one_line(one.id, 40)} {one_line(one.title, 40)!r}" for one in found[:_MOST_NAMED])
-    said += f" {one_line(wanted, 60)!r}" + (f": {some}" if found else "")
-    raise CliError(said, "Pass an id. To list the ids, run fxai chat --list.", code=WRONG_USE)
+    added += f" {one_line(wanted, 60)!r}" + (f": {some}" if found else "")
+    raise CliError(added, "Pass an id. To list the ids, run fxai chat --list.", code=WRONG_USE)
 
 
 def conversation_lines(known: Sequence[ConversationSummary]) -> list[str]:
@@ -344,7 +344,7 @@ def _day(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def list_conversations(background: Background, store: Conversations) -> Sequence[ConversationSummary]:
+def list_conversations(background: BackgroundRunner, store: Conversations) -> Sequence[ConversationSummary]:
     """Return the conversations of the command line, most recently changed first, at most 1,000."""
     known: Sequence[ConversationSummary] = background.value_of(store.list(OWNER, limit=1000))
     return known

@@ -21,7 +21,7 @@ from typing_extensions import override
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.job import Presenter
 from fxai.cli.output import JsonLines
-from fxai.cli.screen import Screen
+from fxai.cli.screen import TerminalScreen
 from fxai.cli.state_file import state_data
 from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
@@ -45,7 +45,7 @@ COMMANDS: Final = {
 WORDS: Final = tuple(f"/{name}" for name in COMMANDS)
 """The slash commands with their slash."""
 HELP: Final = (
-    *(f"/{name:<8} {says}" for name, says in COMMANDS.items()),
+    *(f"/{name:<8} {states}" for name, states in COMMANDS.items()),
     "",
     "Ctrl-C stops an answer. The chat stores the messages so far and marks open calls as stopped.",
     'To continue a line, end it with \\. To write a block of lines, put """ on the line before and after it.',
@@ -111,7 +111,7 @@ class ChatView(Presenter, Protocol):
 
 
 @final
-class ChatScreen(Screen):
+class ChatScreen(TerminalScreen):
     """A chat view for people."""
 
     def __init__(self, stdout: TextIO, *, color: bool | None = None, echo: bool = False) -> None:
@@ -120,10 +120,10 @@ class ChatScreen(Screen):
         self._echo = echo
 
     @override
-    def begin(self, agent: str, prompt: str) -> None:
+    def start(self, agent: str, prompt: str) -> None:
         """Show the prompt if `echo` is true."""
         if self._echo:
-            super().begin(agent, prompt)
+            super().start(agent, prompt)
 
     @override
     def part(self, part: StreamPart, turn: int) -> None:
@@ -133,9 +133,9 @@ class ChatScreen(Screen):
 
     def show_pending(self, waiting: Pending) -> None:
         """Show the call with all its arguments."""
-        said = "needs your approval" if waiting.approval_id is not None else "needs a result from you"
+        shown = "needs your approval" if waiting.approval_id is not None else "needs a result from you"
         self._print(f"  ? {quote_name(waiting.name)} ", style="bold yellow", end="")
-        self._print(said, style="yellow")
+        self._print(shown, style="yellow")
         lines = squeeze(indent_json(waiting.params)).splitlines()
         self._print("\n".join(f"    {line}" for line in lines))
         if len(lines) > _MOST_LINES or sum(map(len, lines)) > _MOST_CHARACTERS:
@@ -201,8 +201,8 @@ class ChatLines(JsonLines):
 
     def show_question(self, asked: Elicitation) -> None:
         """Write a question. The next lines of input answer it."""
-        said = {"server": asked.server, "message": asked.message, "schema": dict(asked.schema), "url": asked.url}
-        self._write({"type": "question", "about": "form", **said})
+        shown = {"server": asked.server, "message": asked.message, "schema": dict(asked.schema), "url": asked.url}
+        self._write({"type": "question", "about": "form", **shown})
 
     def show_refusal(self, reason: str) -> None:
         """Write the reason, which contains the form of a valid reply."""
@@ -214,8 +214,8 @@ class ChatLines(JsonLines):
 
     def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
         """Write the tools."""
-        said = [{"name": tool.name, "description": tool.description, "asks": _asks(tool)} for tool in tools]
-        self._write({"type": "tools", "tools": said})
+        shown = [{"name": tool.name, "description": tool.description, "asks": _asks(tool)} for tool in tools]
+        self._write({"type": "tools", "tools": shown})
 
     def show_history(self, history: Prompt) -> None:
         """Write the messages."""

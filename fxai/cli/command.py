@@ -271,10 +271,10 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
     try:
-        said = metadata.version("fxai")
+        version = metadata.version("fxai")
     except metadata.PackageNotFoundError:
-        said = "(source tree, not installed)"
-    click.echo(f"fxai {said}")
+        version = "(source tree, not installed)"
+    click.echo(f"fxai {version}")
     context.exit()
 
 

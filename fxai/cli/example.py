@@ -18,7 +18,7 @@ import msgspec
 
 from fxai.agents.agent import Agent
 from fxai.agents.run_options import Budget
-from fxai.cli.folder import REFUSED, Folder, Refused, folder
+from fxai.cli.folder import REFUSED, Folder, UnreadablePath, folder
 from fxai.effects.effect import Gen
 from fxai.tools.tool import Tool
 from fxai.tools.tool_options import Destructive, Example, OpenWorld, Readonly
@@ -39,7 +39,7 @@ _MOST_CHARACTERS: Final = 800
 
 
 @final
-class File(msgspec.Struct, frozen=True):
+class SampleFile(msgspec.Struct, frozen=True):
     """A file with its path."""
 
     path: str
@@ -61,7 +61,7 @@ def _count_text(counted: Counted) -> str:
 count_lines: Final = Tool.make(
     "count_lines",
     description="Counts the lines and words of a text file.",
-    parameters=File,
+    parameters=SampleFile,
     success=Counted,
     failure=REFUSED,
     failure_mode="return",  # the model reads the failure, and the run continues
@@ -74,7 +74,7 @@ count_lines: Final = Tool.make(
 )
 
 
-def on_count(file: File) -> Gen[Counted, Refused, Folder]:
+def on_count(file: SampleFile) -> Gen[Counted, UnreadablePath, Folder]:
     """Count the lines and words of a file in the folder."""
     here = yield from Folder
     text = yield from here.text(file.path)
@@ -128,22 +128,22 @@ list_directory: Final = Tool.dynamic(
 )
 
 
-def on_list(params: object) -> Gen[Names, Refused, Folder]:
+def on_list(params: object) -> Gen[Names, UnreadablePath, Folder]:
     """List a directory of the folder. The server's schema has validated the parameters, which are JSON values."""
-    path = msgspec.convert(params, File).path
+    path = msgspec.convert(params, SampleFile).path
     here = yield from Folder
     return Names(path, (yield from here.names(path)))
 
 
 @final
-class Text(msgspec.Struct, frozen=True):
+class FileText(msgspec.Struct, frozen=True):
     """The text of a file, or the requested part of it."""
 
     path: str
     text: str
 
 
-def _file_text(read: Text) -> str:
+def _file_text(read: FileText) -> str:
     text = read.text[:_MOST_CHARACTERS].strip()
     cut = f" … (the first {_MOST_CHARACTERS:,} of {len(read.text):,} characters)"
     return f"{read.path} says: {text}" + (cut if len(read.text) > _MOST_CHARACTERS else "")
@@ -153,7 +153,7 @@ read_text_file: Final = Tool.dynamic(
     "read_text_file",
     description=_listed_tool("filesystem", "read_text_file")["description"],
     parameters=_listed_tool("filesystem", "read_text_file")["inputSchema"],
-    success=Text,
+    success=FileText,
     failure=REFUSED,
     failure_mode="return",
     to_model_output=_file_text,
@@ -166,7 +166,7 @@ read_text_file: Final = Tool.dynamic(
 
 
 @final
-class _Reading(msgspec.Struct, frozen=True):
+class _FileReading(msgspec.Struct, frozen=True):
     path: str
     head: float | None = None
     tail: float | None = None
@@ -177,16 +177,16 @@ def _whole(number: float) -> int:
     return int(min(max(0.0, number), 1e9))
 
 
-def on_read(params: object) -> Gen[Text, Refused, Folder]:
+def on_read(params: object) -> Gen[FileText, UnreadablePath, Folder]:
     """Read a file of the folder, or its first or last lines."""
-    wanted = msgspec.convert(params, _Reading)
+    wanted = msgspec.convert(params, _FileReading)
     here = yield from Folder
     lines = (yield from here.text(wanted.path)).splitlines(keepends=True)
     if wanted.head is not None:
         lines = lines[: _whole(wanted.head)]
     if wanted.tail is not None:
         lines = lines[max(0, len(lines) - _whole(wanted.tail)) :]
-    return Text(wanted.path, "".join(lines))
+    return FileText(wanted.path, "".join(lines))
 
 
 # ---- the tools with their handlers for the current folder

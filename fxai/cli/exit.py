@@ -128,22 +128,22 @@ def _failure_error(failure: object) -> CliError:
         return failure
     if isinstance(failure, AiError):
         return CliError(failure.message, failure.advice)
-    said = str(failure)
+    problem = str(failure)
     if isinstance(failure, BudgetExceeded):
         return _budget_error(failure)
     if isinstance(failure, RenderFailed):
-        return CliError(said, "")
+        return CliError(problem, "")
     if isinstance(failure, MemoryFailure):
-        return CliError(said, "The memory is unchanged.")
+        return CliError(problem, "The memory is unchanged.")
     if isinstance(failure, HandlerFailed):
-        return CliError(said, 'To let the model read this failure, set failure_mode="return" for the tool.')
+        return CliError(problem, 'To let the model read this failure, set failure_mode="return" for the tool.')
     if is_server_failure(failure) or isinstance(failure, CannotListen):
         return server_error(failure)
     if isinstance(failure, HandlerUnavailable | OutcomeUnknown | DurableFailure):
-        return CliError(said, "")
+        return CliError(problem, "")
     if isinstance(failure, InvalidResult):
-        return CliError(said, "Correct the handler or the declared result type of the tool.")
-    return CliError(f"run failed: {said}", "Run it again with --debug to see more.")
+        return CliError(problem, "Correct the handler or the declared result type of the tool.")
+    return CliError(f"run failed: {problem}", "Run it again with --debug to see more.")
 
 
 def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliError:
@@ -156,11 +156,11 @@ def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliErro
     if not isinstance(failure, McpError):
         message = str(failure)
         return CliError(message, _ASKED if "approval-unavailable" in message else "", data=data)
-    said = str(msgspec.structs.replace(failure, remedy="", stderr=""))
+    problem = str(msgspec.structs.replace(failure, remedy="", stderr=""))
     heard = f"; its standard error ends with: {one_line(failure.stderr, 300)}" if failure.stderr else ""
     remedy = failure.remedy.replace("a longer timeout=", "a longer --timeout SECONDS")
     remedy += "." * remedy[-1:].isalnum()
-    return CliError(said + heard, _ASKED if "elicit=" in remedy else remedy, data=data)
+    return CliError(problem + heard, _ASKED if "elicit=" in remedy else remedy, data=data)
 
 
 def _budget_error(failure: BudgetExceeded) -> CliError:
@@ -168,16 +168,16 @@ def _budget_error(failure: BudgetExceeded) -> CliError:
         return CliError(
             f"run exceeded its limit of {failure.limit:g} {failure.what}", "Raise the limit in the agent's budget."
         )
-    said = f"the model still called tools in round {failure.limit:g}, the last allowed round"
-    return CliError(said, f"Allow more rounds with --rounds {failure.limit * 2:g}.")
+    problem = f"the model still called tools in round {failure.limit:g}, the last allowed round"
+    return CliError(problem, f"Allow more rounds with --rounds {failure.limit * 2:g}.")
 
 
 def _defect_error(defect: BaseException) -> CliError:
     if isinstance(defect, CliError):
         return defect
     if isinstance(defect, MissingServiceError):
-        said = f"service {defect.service} is missing"
-        return CliError(said, GIVE_LAYER, cause=defect)
+        problem = f"service {defect.service} is missing"
+        return CliError(problem, GIVE_LAYER, cause=defect)
     if isinstance(defect, ToolConflictError):
         return CliError(str(defect), "Add a prefix to the server's tools with --mcp name=SERVER.", cause=defect)
     if isinstance(defect, HandlerError):
@@ -189,8 +189,8 @@ def _defect_error(defect: BaseException) -> CliError:
 def require_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> None:
     """Raise `CliError` if a handler of these tools declares a service that `services` does not contain."""
     for tool, name in missing_services(tools, services):
-        said = f"service {name} is missing: the handler of {tool!r} requires it"
-        raise CliError(said, GIVE_LAYER)
+        problem = f"service {name} is missing: the handler of {tool!r} requires it"
+        raise CliError(problem, GIVE_LAYER)
 
 
 @final
@@ -284,8 +284,8 @@ class _Closed(io.StringIO):
 def _unwritable(wrong: Exception) -> CliError:
     if isinstance(wrong, BrokenPipeError):
         return CliError("the reader closed the output", "", code=PIPE_CLOSED, of_output=True)
-    said = getattr(wrong, "strerror", None) or str(wrong)
-    return CliError(f"cannot write the output: {said}", "Free space, or write to another file.", of_output=True)
+    problem = getattr(wrong, "strerror", None) or str(wrong)
+    return CliError(f"cannot write the output: {problem}", "Free space, or write to another file.", of_output=True)
 
 
 def _as_escapes(error: UnicodeError) -> tuple[str, int]:
@@ -363,8 +363,8 @@ def error_from(raised: BaseException) -> CliError:
         return CliError("interrupted", "", code=INTERRUPTED)
     if isinstance(raised, OSError) and raised.errno in (errno.ENOSPC, errno.EDQUOT, errno.EBADF):
         return _unwritable(raised)
-    said = f"the program raised {type(raised).__name__}: {raised}"
-    return CliError(said, _TRACE, cause=raised)
+    problem = f"the program raised {type(raised).__name__}: {raised}"
+    return CliError(problem, _TRACE, cause=raised)
 
 
 @final
@@ -425,11 +425,11 @@ def abandon(stream: TextIO | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), cast(TextIO, stream).fileno())
 
 
-def write_obstacle(place: Path) -> str | None:
+def why_unwritable(location: Path) -> str | None:
     """Return the reason why fxai cannot write this file, or None if it can."""
-    folder = place.parent
+    folder = location.parent
     if not folder.is_dir():
         return f"directory {folder} does not exist"
-    if place.exists() and not place.is_file():
+    if location.exists() and not location.is_file():
         return "not a regular file"
-    return None if os.access(place if place.exists() else folder, os.W_OK) else "no permission to write"
+    return None if os.access(location if location.exists() else folder, os.W_OK) else "no permission to write"

@@ -45,7 +45,7 @@ Problem: TypeAlias = Literal[
 
 
 @final
-class Refused(msgspec.Struct, frozen=True):
+class UnreadablePath(msgspec.Struct, frozen=True):
     """The reason why a path cannot be read. The path is the one in the arguments of the call."""
 
     problem: Problem
@@ -56,7 +56,7 @@ class Refused(msgspec.Struct, frozen=True):
         return f"{self.problem}: {self.path}"
 
     @staticmethod
-    def read(text: str) -> Refused:
+    def read(text: str) -> UnreadablePath:
         """Return the failure that `str` wrote.
 
         Raises:
@@ -65,23 +65,25 @@ class Refused(msgspec.Struct, frozen=True):
         problem, _, path = text.partition(": ")
         if problem not in get_args(Problem):
             raise ValueError(f"unknown problem {problem!r}")
-        return Refused(cast(Problem, problem), path)
+        return UnreadablePath(cast(Problem, problem), path)
 
 
-_LINE: Final = Schema.codec(wire=str, decode=Refused.read, encode=str)
-REFUSED: Final[Schema[Refused]] = Schema[Refused].of(cast("type[Refused]", Annotated[Refused, _LINE]))
-"""The schema of a `Refused`. Its JSON form is one line of text, because small models read lines best."""
+_LINE: Final = Schema.codec(wire=str, decode=UnreadablePath.read, encode=str)
+REFUSED: Final[Schema[UnreadablePath]] = Schema[UnreadablePath].of(
+    cast("type[UnreadablePath]", Annotated[UnreadablePath, _LINE])
+)
+"""The schema of a `UnreadablePath`. Its JSON form is one line of text, because small models read lines best."""
 
 
 class Folder(Service):
     """A folder. Its methods refuse paths outside the folder, also if a link leads there."""
 
     @abstractmethod
-    def names(self, path: str) -> Effect[tuple[str, ...], Refused]:
+    def names(self, path: str) -> Effect[tuple[str, ...], UnreadablePath]:
         """Return the names in the folder `path`, sorted, without hidden names. A slash ends the name of a folder."""
 
     @abstractmethod
-    def text(self, path: str) -> Effect[str, Refused]:
+    def text(self, path: str) -> Effect[str, UnreadablePath]:
         """Return the text of the file `path`: UTF-8, at most 2 MB, and no file that can contain secrets."""
 
 
@@ -98,14 +100,14 @@ def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
 
 @final
 class _RefusedError(Exception):
-    """Carries a `Refused` out of a worker thread."""
+    """Carries a `UnreadablePath` out of a worker thread."""
 
     def __init__(self, problem: Problem, path: str) -> None:
         super().__init__(problem, path)
-        self.refused: Refused = Refused(problem, path)
+        self.refused: UnreadablePath = UnreadablePath(problem, path)
 
 
-def _in_thread(f: Callable[[], _A]) -> Effect[_A, Refused]:
+def _in_thread(f: Callable[[], _A]) -> Effect[_A, UnreadablePath]:
     return fx.attempt_async(
         lambda: thread.in_thread(f), lambda raised: raised.refused if isinstance(raised, _RefusedError) else None
     )
@@ -118,11 +120,11 @@ class _OnDisk(Folder):
         self._secrets = secrets
 
     @override
-    def names(self, path: str) -> Effect[tuple[str, ...], Refused]:
+    def names(self, path: str) -> Effect[tuple[str, ...], UnreadablePath]:
         return _in_thread(lambda: _names(self._inside(path), path))
 
     @override
-    def text(self, path: str) -> Effect[str, Refused]:
+    def text(self, path: str) -> Effect[str, UnreadablePath]:
         return _in_thread(lambda: self._text(path))
 
     def _inside(self, path: str) -> Path:

@@ -78,9 +78,9 @@ def _wish_of(provider: str | None, api: str | None, model: str | None, strict: b
     if of_model and named_by in SERVERS and provider is None:
         return PreviewOptions("openai", api or "chat", of_model, strict, named_by)
     if of_model and provider is None:
-        said = f"unknown provider {named_by!r}"
+        problem = f"unknown provider {named_by!r}"
         there = ", ".join((*RECENT, *SERVERS))
-        raise CliError(said, f"Write provider:model. Providers: {there}.", code=WRONG_USE)
+        raise CliError(problem, f"Write provider:model. Providers: {there}.", code=WRONG_USE)
     return None if provider is None else PreviewOptions(provider, api, model, strict)
 
 
@@ -344,14 +344,14 @@ def show_verdict(verdict: Verdict, out: TextIO, err: TextIO, *, color: bool | No
         is_listed = len(faults) <= _LISTED[faults[0].severity]
         shortened = shortened or not is_listed
         for fault in faults if is_listed else ():
-            screen.print(f"{fault.place}: ", end="")
+            screen.print(f"{fault.location}: ", end="")
             _show_rule(fault, screen)
             screen.print(f": {one_line(fault.message)}. {one_line(fault.remedy)}")
         if not is_listed:
-            places = ", ".join(fault.place for fault in faults[:_EXAMPLES])
+            locations = ", ".join(fault.location for fault in faults[:_EXAMPLES])
             screen.print(f"{len(faults)} locations: ", end="")
             _show_rule(faults[0], screen)
-            screen.print(f": {RULES[faults[0].code].says} For example: {places}")
+            screen.print(f": {RULES[faults[0].code].states} For example: {locations}")
     if not verdict.ok:
         more = ". Pass --json to see every location." if shortened else ""
         err.write(f"fxai: {verdict.counted} in {verdict.target}{more}\n")
@@ -364,4 +364,4 @@ def _show_rule(fault: Finding, screen: Console) -> None:
 def show_rules(out: TextIO) -> None:
     """Write each rule with its severity."""
     wide = max(map(len, RULES))
-    out.writelines(f"{rule.code:<{wide}}  {rule.severity:<7}  {rule.says}\n" for rule in RULES.values())
+    out.writelines(f"{rule.code:<{wide}}  {rule.severity:<7}  {rule.states}\n" for rule in RULES.values())

@@ -32,7 +32,7 @@ from fxai.cli.output import AnswerOnly, JsonLines, Record, Summary
 from fxai.cli.progress import LoadProgress
 from fxai.cli.prompt_view import AnyAgent, agent_of, is_agent
 from fxai.cli.run_program import value_of
-from fxai.cli.screen import Screen
+from fxai.cli.screen import TerminalScreen
 from fxai.cli.setting import OpenSetting, Setting, close_calls, find_memory, memory_at, open_setting
 from fxai.cli.state_file import StateFile, StateMemory, state_at
 from fxai.cli.target import load, load_matching
@@ -111,8 +111,8 @@ def _state_file(agent: AnyAgent, chosen: AgentArgs) -> StateFile | None:
     if chosen.state is None:
         return None
     if agent.prompt is None:
-        said = f"--state requires a stateful prompt, but agent {agent.name!r} has none"
-        raise CliError(said, "Remove --state, or name another agent.", code=WRONG_USE)
+        problem = f"--state requires a stateful prompt, but agent {agent.name!r} has none"
+        raise CliError(problem, "Remove --state, or name another agent.", code=WRONG_USE)
     return state_at(chosen.state, chosen.memory)
 
 
@@ -130,9 +130,9 @@ def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, 
         for option in (option for option, value in given.items() if value):
             raise CliError(f"{option} requires --mcp", f"Pass --mcp SERVER, or remove {option}.", code=WRONG_USE)
         return ()
-    from fxai.cli.mcp_target import ServerOptions, find_server
+    from fxai.cli.mcp_target import ServerFlags, find_server
 
-    wish = ServerOptions(pins=chosen.pins, env=chosen.env, timeout=chosen.timeout, elicit=elicit)
+    wish = ServerFlags(pins=chosen.pins, env=chosen.env, timeout=chosen.timeout, elicit=elicit)
     sources = [ToolSource.of(find_server(text, wish)) for text in chosen.mcp]
     return tuple(sources if chosen.unasked else [source.with_toolkit(require_approval) for source in sources])
 
@@ -161,7 +161,7 @@ def run_agent(
     """Run the chosen agent on a prompt and show the run."""
     if as_json and quiet:
         raise CliError("--json cannot be used with --quiet", "Remove one of them.", code=WRONG_USE)
-    presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else Screen(stdout, color=color)
+    presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else TerminalScreen(stdout, color=color)
     try:
         job = make_job(prompt, AgentArgs(**chosen), durable)
     except (Exception, KeyboardInterrupt) as raised:
@@ -212,7 +212,7 @@ def _always(_: Any, __: Any) -> bool:
 class Presenter(Protocol):
     """A view of a run while it happens."""
 
-    def begin(self, agent: str, prompt: str) -> None:
+    def start(self, agent: str, prompt: str) -> None:
         """Show the start of a run."""
 
     def part(self, part: StreamPart, turn: int) -> None:
@@ -242,7 +242,7 @@ def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Cal
         heard: Function that receives the progress of loading a local model, from any thread.
         ready: Function to call when the model is ready.
     """
-    telling = RunReport(presenter)
+    telling = RunTotals(presenter)
     try:
         value_of(fx.scoped(_program(job, telling, heard, ready)))
     except CliError as trouble:
@@ -252,7 +252,7 @@ def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Cal
 
 
 @final
-class RunReport:
+class RunTotals:
     """A link between runs and a presenter. It passes on each part and records the totals."""
 
     def __init__(self, presenter: Presenter) -> None:
@@ -260,11 +260,11 @@ class RunReport:
         self.record: Record = Record()
         self.since: float = time.monotonic()
 
-    def begin(self, agent: str, prompt: str) -> None:
+    def start(self, agent: str, prompt: str) -> None:
         """Start a run."""
         self.record = Record()
         self.since = time.monotonic()
-        self.presenter.begin(agent, prompt)
+        self.presenter.start(agent, prompt)
 
     def part(self, part: StreamPart) -> None:
         """Pass on a part of the run."""
@@ -277,7 +277,7 @@ class RunReport:
 
 @fx.gen
 def _program(
-    job: Job, telling: RunReport, heard: Callable[[Any], None], ready: Callable[[], None]
+    job: Job, telling: RunTotals, heard: Callable[[Any], None], ready: Callable[[], None]
 ) -> Gen[None, Any, Scope]:
     begun = yield from StateMemory(job.memory or Memory.in_process(), job.setting.state).load_state()
     there = yield from open_setting(job.setting, heard, begun)
@@ -287,7 +287,7 @@ def _program(
     agent = there.agent if memory is None else there.agent.with_memory(memory)
     ready()
     for prompt in job.prompts:
-        telling.begin(there.agent.name, prompt)
+        telling.start(there.agent.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: telling.part(part)))
         if job.durable is not None:
             shown = job.durable.make_durable(shown, prompt)

@@ -92,12 +92,12 @@ def tools(server: str, as_json: bool, debug: bool, color: bool | None, **chosen:
         raise click.UsageError("--approve requires --pins FILE, which stores the approval.")
 
     def work(out: TextIO, err: TextIO) -> bool:
-        from fxai.cli.mcp_target import ServerOptions, require_mcp
+        from fxai.cli.mcp_target import ServerFlags, require_mcp
 
         require_mcp()
         from fxai.cli.mcp_servers import show_server
 
-        return show_server(server, out, err, as_json=as_json, color=color, wish=ServerOptions(**chosen), **approving)
+        return show_server(server, out, err, as_json=as_json, color=color, wish=ServerFlags(**chosen), **approving)
 
     run_command(work, as_json=as_json, debug=debug)
 
@@ -117,12 +117,12 @@ def call(server: str, tool: str, as_json: bool, debug: bool, params: str | None,
     """
 
     def work(out: TextIO, err: TextIO) -> bool:
-        from fxai.cli.mcp_target import ServerOptions, require_mcp
+        from fxai.cli.mcp_target import ServerFlags, require_mcp
 
         require_mcp()
         from fxai.cli.mcp_servers import call_server
 
-        return call_server(server, tool, out, err, params=params, as_json=as_json, wish=ServerOptions(**chosen))
+        return call_server(server, tool, out, err, params=params, as_json=as_json, wish=ServerFlags(**chosen))
 
     run_command(work, as_json=as_json, debug=debug, closing={"type": "result"})
 
@@ -131,20 +131,22 @@ def call(server: str, tool: str, as_json: bool, debug: bool, params: str | None,
 @option.target
 @option.layer
 @click.option("--name", metavar="NAME", help="Name of the server. Default: the name in TARGET.")
-@click.option("--http", "place", metavar="[HOST:]PORT", help="Listen on this address, not on stdin; 0 is a free port.")
+@click.option(
+    "--http", "address", metavar="[HOST:]PORT", help="Listen on this address, not on stdin; 0 is a free port."
+)
 @_token_env
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Host name that clients may use.")
 @click.option("--allow-origin", "origins", metavar="URL", multiple=True, help="Origin of a web page that may use it.")
 @option.debug
-def serve(target: str, layer: str | None, name: str | None, place: str | None, debug: bool, **http: Any) -> None:
+def serve(target: str, layer: str | None, name: str | None, address: str | None, debug: bool, **http: Any) -> None:
     """Serve the tools of TARGET to MCP clients, on stdin and stdout, or over HTTP."""
-    if place is None and any(http.values()):
+    if address is None and any(http.values()):
         raise click.UsageError("--token-env, --allow-host, and --allow-origin require --http.")
 
     def work(_: TextIO, err: TextIO) -> bool:
-        from fxai.cli.mcp_servers import HttpOptions, serve
+        from fxai.cli.mcp_servers import HttpFlags, serve
 
-        wish = None if place is None else HttpOptions(place=place, **http)
+        wish = None if address is None else HttpFlags(address=address, **http)
         return serve(target, err, layer=layer, name=name, http=wish)
 
     run_command(work, as_json=False, debug=debug)

@@ -12,7 +12,7 @@ the calls that need an approval.
 >>> from io import StringIO
 >>> from fxai.cli.exit import CliError
 >>> try:
-...     call_server("no-such-program", "add", StringIO(), StringIO(), params=None, as_json=False, wish=ServerOptions())
+...     call_server("no-such-program", "add", StringIO(), StringIO(), params=None, as_json=False, wish=ServerFlags())
 ... except CliError as error:
 ...     print(error.message)
 MCP server 'no-such-program': cannot start 'no-such-program'...
@@ -33,10 +33,10 @@ from fxai.cli.call_command import call_one
 from fxai.cli.chat_view import ChatScreen
 from fxai.cli.exit import GIVE_HANDLERS, WRONG_USE, CliError, errors_only, require_services
 from fxai.cli.input import open_input
-from fxai.cli.mcp_target import ServerOptions, find_server, read_secret, require_mcp
+from fxai.cli.mcp_target import ServerFlags, find_server, read_secret, require_mcp
 from fxai.cli.progress import Spinner
 from fxai.cli.question import fill_form
-from fxai.cli.run_program import Background, value_of
+from fxai.cli.run_program import BackgroundRunner, value_of
 from fxai.cli.screen import console
 from fxai.cli.setting import build_handlers
 from fxai.cli.target import TargetTools, find_tools, server_tools, with_layer
@@ -57,21 +57,21 @@ from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit
 
-_PLACE: Final = re.compile(r"(?:(\[[^\]]+\]|[^:]*):)?(\d{1,5})")
+_LOCATION: Final = re.compile(r"(?:(\[[^\]]+\]|[^:]*):)?(\d{1,5})")
 
 
 @final
-class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
+class HttpFlags(msgspec.Struct, frozen=True, kw_only=True):
     """The options of `fxai mcp serve` for HTTP. `fxai mcp serve --help` describes them."""
 
-    place: str
+    address: str
     token_env: str | None = None
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments for `serve_http`."""
-        host, port = host_and_port(self.place)
+        host, port = host_and_port(self.address)
         given: dict[str, Any] = {"host": host, "port": port}
         if self.token_env is not None:
             given["token"] = read_secret(self.token_env)
@@ -84,14 +84,14 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def host_and_port(text: str) -> tuple[str, int]:
     """Return the host and the port of `HOST:PORT`. The default host is 127.0.0.1."""
-    found = _PLACE.fullmatch(text)
+    found = _LOCATION.fullmatch(text)
     if found is None or int(found[2]) > 65535:
         raise CliError(f"--http must be [HOST:]PORT, got {text!r}", "Pass, for example, 127.0.0.1:80.", code=WRONG_USE)
     return (found[1] or "127.0.0.1").strip("[]"), int(found[2])
 
 
 def serve(
-    target: str, err: TextIO, *, layer: str | None = None, name: str | None = None, http: HttpOptions | None = None
+    target: str, err: TextIO, *, layer: str | None = None, name: str | None = None, http: HttpFlags | None = None
 ) -> bool:
     """Serve the tools of a target until the client closes stdin, or, over HTTP, until a signal stops the server."""
     require_mcp()
@@ -99,8 +99,8 @@ def serve(
 
     offer = with_layer(find_tools(target), layer)
     if offer.prompt is not None:
-        said = f"{target} is a stateful prompt, and its tools change at each step of a run"
-        raise CliError(said, "Serve it as one tool with agent.as_tool(), or name a toolkit.", code=WRONG_USE)
+        problem = f"{target} is a stateful prompt, and its tools change at each step of a run"
+        raise CliError(problem, "Serve it as one tool with agent.as_tool(), or name a toolkit.", code=WRONG_USE)
     source = _source(offer)
     called = name or target.rpartition(":")[2]
     if http is None:
@@ -119,14 +119,14 @@ def serve(
     return True
 
 
-def _address_error(said: str, options: dict[str, Any]) -> CliError:
+def _address_error(problem: str, options: dict[str, Any]) -> CliError:
     if "token" not in options:
-        said = f"other machines can reach {options['host']}, and any of them could call the tools"
-        return CliError(said, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
+        problem = f"other machines can reach {options['host']}, and any of them could call the tools"
+        return CliError(problem, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
     if "allowed_hosts" not in options:
-        said = f"missing --allow-host for the server on {options['host']}"
-        return CliError(said, "Pass the host name that clients use: --allow-host tools.example.org", code=WRONG_USE)
-    return CliError(said, "Correct the option.", code=WRONG_USE)
+        problem = f"missing --allow-host for the server on {options['host']}"
+        return CliError(problem, "Pass the host name that clients use: --allow-host tools.example.org", code=WRONG_USE)
+    return CliError(problem, "Correct the option.", code=WRONG_USE)
 
 
 def _source(offer: TargetTools) -> ToolSource[Any, Any, Any]:
@@ -138,8 +138,8 @@ def _source(offer: TargetTools) -> ToolSource[Any, Any, Any]:
     if not offer.tools:
         raise CliError(f"{offer.target} has no tools", "Name a target with tools.", code=WRONG_USE)
     if offer.layer is None:
-        said = f"missing handlers for tools of {offer.target}: {', '.join(tool.name for tool in offer.tools[:8])}"
-        raise CliError(said, GIVE_HANDLERS)
+        problem = f"missing handlers for tools of {offer.target}: {', '.join(tool.name for tool in offer.tools[:8])}"
+        raise CliError(problem, GIVE_HANDLERS)
     return ToolSource(_open_toolkit(offer.toolkit, offer.layer))
 
 
@@ -150,8 +150,8 @@ def _open_toolkit(kit: Toolkit[Any], layer: AnyLayer) -> Gen[AnyBound, Any, Scop
     asked = [tool for tool in kit if tool.requires_handler]
     missing = [tool.name for tool in asked if services.find(tool.identity) is None]
     if missing:
-        said = f"missing handlers for {', '.join(missing[:8])}"
-        return (yield from fx.fail(CliError(said, "Provide a layer that has a handler for each tool.")))
+        problem = f"missing handlers for {', '.join(missing[:8])}"
+        return (yield from fx.fail(CliError(problem, "Provide a layer that has a handler for each tool.")))
     require_services(asked, services)
     given: ContextOf[Any] = services
     return BoundToolkit.of(kit, Layer.effect_context(fx.succeed(given)))
@@ -189,7 +189,7 @@ def show_server(
     *,
     as_json: bool,
     color: bool | None = None,
-    wish: ServerOptions = ServerOptions(),  # noqa: B008  # a frozen value
+    wish: ServerFlags = ServerFlags(),  # noqa: B008  # a frozen value
     approve: tuple[str, ...] = (),
     approve_all: bool = False,
 ) -> bool:
@@ -249,7 +249,7 @@ def plain_text(result: Any) -> str | None:
 
 
 def call_server(
-    server: str, tool: str, out: TextIO, err: TextIO, *, params: str | None, as_json: bool, wish: ServerOptions
+    server: str, tool: str, out: TextIO, err: TextIO, *, params: str | None, as_json: bool, wish: ServerFlags
 ) -> bool:
     """Call a tool of a server once and show the result."""
     lines, waiting = open_input(out, err), Spinner(err, f"calling {tool}")
@@ -259,7 +259,7 @@ def call_server(
         ChatScreen(err).show_question(asked)
         return fill_form(asked, lines)
 
-    with Background() as background:
+    with BackgroundRunner() as background:
 
         def ask(asked: Elicitation) -> EffectOf[ElicitAnswer]:
             return background.here(lambda: answer(asked))

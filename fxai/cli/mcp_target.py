@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
-from fxai.cli.exit import WRONG_USE, CliError, write_obstacle
+from fxai.cli.exit import WRONG_USE, CliError, why_unwritable
 
 if TYPE_CHECKING:
     from fxai.mcp.client import McpServer
@@ -30,7 +30,7 @@ _URL: Final = ("http://", "https://")
 
 
 @final
-class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ServerFlags(msgspec.Struct, frozen=True, kw_only=True):
     """Options for a server.
 
     Attributes:
@@ -48,7 +48,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     elicit: Elicit | None = None
 
 
-def find_server(text: str, wish: ServerOptions = ServerOptions()) -> McpServer:  # noqa: B008  # a frozen value
+def find_server(text: str, wish: ServerFlags = ServerFlags()) -> McpServer:  # noqa: B008  # a frozen value
     """Return the server for a string. The function starts nothing.
 
     Args:
@@ -59,17 +59,17 @@ def find_server(text: str, wish: ServerOptions = ServerOptions()) -> McpServer: 
     from fxai.mcp.client import http, stdio
 
     found = _NAMED.fullmatch(text.strip())
-    name, place = (found[1], found[2].strip()) if found else ("", text.strip())
+    name, location = (found[1], found[2].strip()) if found else ("", text.strip())
     patience = 30.0 if wish.timeout is None else wish.timeout
     used: Any = {"name": name, "pins": _pins(wish.pins), "timeout": patience, "elicit": wish.elicit}
-    if place.startswith(_URL):
-        server = http(place, token=_token(name, wish.token_env), **used)
+    if location.startswith(_URL):
+        server = http(location, token=_token(name, wish.token_env), **used)
     else:
         if wish.token_env is not None:
             remedy = f"To pass a variable to a program, use --env {wish.token_env}."
             raise CliError("--token-env requires a server with a URL", remedy, code=WRONG_USE)
         env = {variable: read_secret(variable) for variable in wish.env}
-        server = stdio(*_words(place), env=env, **used)
+        server = stdio(*_words(location), env=env, **used)
     return server.prefix(f"{name}_") if name else server
 
 
@@ -87,12 +87,12 @@ def read_secret(variable: str) -> str:
     return text
 
 
-def _words(place: str) -> list[str]:
+def _words(location: str) -> list[str]:
     remedy = """Pass a command such as "uvx mcp-server-time", or a URL."""
     try:
-        words = shlex.split(place, posix=os.name == "posix")
+        words = shlex.split(location, posix=os.name == "posix")
     except ValueError as error:
-        raise CliError(f"SERVER is not a valid command: {place!r}: {error}", remedy, code=WRONG_USE) from None
+        raise CliError(f"SERVER is not a valid command: {location!r}: {error}", remedy, code=WRONG_USE) from None
     if not words or not words[0]:
         raise CliError("missing SERVER", remedy, code=WRONG_USE)
     return words
@@ -109,8 +109,8 @@ def _pins(path: str | None) -> Pins | None:
         return None
     from fxai.mcp.pin import Pins
 
-    problem = write_obstacle(Path(path))
+    problem = why_unwritable(Path(path))
     if problem is not None:
-        said = f"cannot store pins in {path}: {problem}"
-        raise CliError(said, "Name a file that you can write.", code=WRONG_USE)
+        message = f"cannot store pins in {path}: {problem}"
+        raise CliError(message, "Name a file that you can write.", code=WRONG_USE)
     return Pins.file(path)

@@ -132,7 +132,7 @@ class Entry(msgspec.Struct, frozen=True):
         return _servers().get(self.provider)
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The name for people. For a server without a model, it shows the form of a full name."""
         return f"{self.name}:…" if self.server is not None and not self.model else self.name
 
@@ -195,8 +195,8 @@ def require_ready(name: str) -> None:
     """Raise `CliError` if a model is unavailable here. The function sends no request."""
     entry = list_models((name,))[0]
     if not entry.ok:
-        said = f"model {name} is unavailable: {entry.state.replace('-', ' ')}"
-        raise CliError(said, f"To use it, {entry.remedy}.")
+        problem = f"model {name} is unavailable: {entry.state.replace('-', ' ')}"
+        raise CliError(problem, f"To use it, {entry.remedy}.")
 
 
 def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
@@ -205,13 +205,13 @@ def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
     if server is not None:
         return _server_entry(server, model, alone=alone)
     if provider not in there:
-        said = f"unknown provider {provider!r}"
+        problem = f"unknown provider {provider!r}"
         guess = _guess(name, there)
         remedy = f"Did you mean {guess}?" if guess else f"Write provider:model. Providers: {', '.join(there)}."
-        raise CliError(said, remedy, code=WRONG_USE)
+        raise CliError(problem, remedy, code=WRONG_USE)
     if not model and provider in RECENT:
-        said = f"missing model in {name!r}"
-        raise CliError(said, f"Write, for example, {provider}:{RECENT[provider]}.", code=WRONG_USE)
+        problem = f"missing model in {name!r}"
+        raise CliError(problem, f"Write, for example, {provider}:{RECENT[provider]}.", code=WRONG_USE)
     key = _KEYS.get(provider)
     if provider == "openai" and not _own_server():
         key = key if key is not None and _has_key(key) else None  # other servers with this API can work without a key
@@ -336,7 +336,7 @@ def _table(entries: tuple[Entry, ...], out: TextIO, color: bool | None) -> None:
 
 def _row(entry: Entry) -> tuple[str, ...]:
     can = entry.can
-    name = one_line(entry.shown) + (" (default)" if entry.default else "")
+    name = one_line(entry.label) + (" (default)" if entry.default else "")
     return (name, can.tools, can.strict, can.structured, can.images, can.embeddings or "no", entry.state_text)
 
 
@@ -351,8 +351,8 @@ def _facts_data(facts: ModelFacts) -> dict[str, Any]:
     sources: dict[str, Any] = values.pop("sources")
     nothing: dict[str, Any] = msgspec.to_builtins(FactSource(()))
     known = {name: value for name, value in values.items() if name not in _ABOUT and value is not None}
-    told = {name: {"value": value, **sources.get(name, nothing)} for name, value in known.items()}
-    return {"family": facts.family, "like": facts.like, "known": told, "unknown": list(_unknown(facts))}
+    stated = {name: {"value": value, **sources.get(name, nothing)} for name, value in known.items()}
+    return {"family": facts.family, "like": facts.like, "known": stated, "unknown": list(_unknown(facts))}
 
 
 def _unknown(facts: ModelFacts) -> tuple[str, ...]:
@@ -368,9 +368,9 @@ def _facts_table(entry: Entry, facts: ModelFacts, out: TextIO, color: bool | Non
     data = _facts_data(facts)
     wide = max(map(len, data["known"]), default=0)
     numbers: dict[str, int] = {}
-    for name, told in data["known"].items():
-        screen.print(f"  {name:<{wide}}  {one_line(_value_text(told['value']), 60)}", end="  ")
-        screen.print(one_line(_source_text(told, numbers), 400), style="dim")
+    for name, stated in data["known"].items():
+        screen.print(f"  {name:<{wide}}  {one_line(_value_text(stated['value']), 60)}", end="  ")
+        screen.print(one_line(_source_text(stated, numbers), 400), style="dim")
     if data["unknown"]:
         screen.print(f"  unknown: {', '.join(data['unknown'])}", style="dim")
     for source, number in numbers.items():
@@ -385,13 +385,13 @@ def _value_text(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def _source_text(told: Mapping[str, Any], numbers: dict[str, int]) -> str:
+def _source_text(stated: Mapping[str, Any], numbers: dict[str, int]) -> str:
     """Return the sources of a fact as numbers. Add new sources to `numbers`."""
-    checked = f", checked {told['checked']}" if told["checked"] else ""
-    found = [numbers.setdefault(f"{source}{checked}", len(numbers) + 1) for source in told["sources"]]
-    words = [*(["assumed"] if told["assumed"] else []), *map(str, found)]
-    other = f" but {', '.join(told['disputed'])}." if told["disputed"] else ""
-    return f"[{', '.join(words)}]{other} {told['reason']}".rstrip()
+    checked = f", checked {stated['checked']}" if stated["checked"] else ""
+    found = [numbers.setdefault(f"{source}{checked}", len(numbers) + 1) for source in stated["sources"]]
+    words = [*(["assumed"] if stated["assumed"] else []), *map(str, found)]
+    other = f" but {', '.join(stated['disputed'])}." if stated["disputed"] else ""
+    return f"[{', '.join(words)}]{other} {stated['reason']}".rstrip()
 
 
 _PATIENCE: Final = 10.0

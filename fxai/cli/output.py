@@ -119,7 +119,7 @@ class JsonLines:
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
 
-    def begin(self, agent: str, prompt: str) -> None:
+    def start(self, agent: str, prompt: str) -> None:
         """Write nothing."""
 
     def part(self, part: StreamPart, turn: int) -> None:
@@ -142,7 +142,7 @@ class AnswerOnly:
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
 
-    def begin(self, agent: str, prompt: str) -> None:
+    def start(self, agent: str, prompt: str) -> None:
         """Write nothing."""
 
     def part(self, part: StreamPart, turn: int) -> None:

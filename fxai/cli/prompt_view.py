@@ -24,7 +24,7 @@ from fxai.agents.rendering import define_step
 from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState, RenderError, StateStore
 from fxai.agents.stateful import StatefulPrompt
-from fxai.agents.step_patch import ToolDefinition
+from fxai.agents.step_patch import StepTool
 from fxai.cli.exit import GIVE_HANDLERS, GIVE_LAYER, CliError
 from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.models.language_model import LanguageModel
@@ -84,8 +84,8 @@ def _check_names(definitions: Definitions, toolkit: Toolkit[Any]) -> None:
 def _render_error(name: str, raised: Exception) -> CliError:
     if isinstance(raised, RenderError):
         return CliError(f"cannot render prompt {name!r}: {raised}", "", cause=raised)
-    said = f"prompt {name!r} raised {type(raised).__name__}: {raised}"
-    return CliError(said, "Run it again with --debug to see the traceback.", cause=raised)
+    problem = f"prompt {name!r} raised {type(raised).__name__}: {raised}"
+    return CliError(problem, "Run it again with --debug to see the traceback.", cause=raised)
 
 
 def binding_at_first(agent: AnyAgent) -> Binding:
@@ -98,7 +98,7 @@ def binding_at_first(agent: AnyAgent) -> Binding:
     return agent.binding if first is None else agent.binding.with_offers(map(_offer, first.definitions.tools.values()))
 
 
-def _offer(one: ToolDefinition) -> AnyBound | Toolkit[Any]:
+def _offer(one: StepTool) -> AnyBound | Toolkit[Any]:
     if one.handler is not None:
         layer = one.tool.handler(one.handler)
         return BoundToolkit.of(Toolkit.of((one.tool,)), layer if one.aspect is None else one.aspect.wrap(layer))
@@ -120,12 +120,12 @@ def require_prompt(agent: AnyAgent, state: PromptState | None, services: Context
     plain = [one.tool for one in first.definitions.tools.values() if one.handler is None and one.origin is None]
     missing = [tool.name for tool in plain if tool.requires_handler and there.find(tool.identity) is None]
     if missing:
-        said = f"missing handlers for tools of prompt {prompt.name!r}: {', '.join(missing)}"
-        raise CliError(said, GIVE_HANDLERS)
+        problem = f"missing handlers for tools of prompt {prompt.name!r}: {', '.join(missing)}"
+        raise CliError(problem, GIVE_HANDLERS)
     for by, key in _needs(prompt, first.definitions):
         if there.find(key) is None:
-            said = f"service {MissingServiceError(key).service} is missing: {by} requires it"
-            raise CliError(said, GIVE_LAYER)
+            problem = f"service {MissingServiceError(key).service} is missing: {by} requires it"
+            raise CliError(problem, GIVE_LAYER)
 
 
 def _needs(prompt: StatefulPrompt[Any, Any], definitions: Definitions) -> Iterator[tuple[str, Any]]:

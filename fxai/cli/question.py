@@ -56,9 +56,9 @@ def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
 
     declined = ElicitAnswer("decline")
     if asked.url is not None or not asked.fields:
-        said = lines.answer(_AGREED if asked.url is None else _VISITED)
+        typed = lines.answer(_AGREED if asked.url is None else _VISITED)
         agreed = ElicitAnswer("accept", {} if asked.url is None else None)
-        return agreed if (said or "").strip().lower() in ("y", "yes") else declined
+        return agreed if (typed or "").strip().lower() in ("y", "yes") else declined
     content: dict[str, Any] = {}
     required: Any = asked.schema.get("required", ())
     for name, field in asked.schema["properties"].items():
@@ -75,14 +75,14 @@ def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
 
 def _value(prompt: str, field: Any, lines: LineInput) -> Any:
     """Return the value of a field, or None for an empty answer. Ask again until the value is valid."""
-    said = lines.answer(prompt)
-    while said is not None and said.strip():
-        value = _read(said.strip(), field)
+    typed = lines.answer(prompt)
+    while typed is not None and typed.strip():
+        value = _read(typed.strip(), field)
         wrong = _fault(value, field)
         if wrong is None:
             return value
-        said = lines.answer(f"    {wrong}\n{prompt}")
-    if said is None:
+        typed = lines.answer(f"    {wrong}\n{prompt}")
+    if typed is None:
         raise EOFError
     return None
 
@@ -111,14 +111,14 @@ def _fault(value: Any, field: Any) -> str | None:
 
 
 def _prompt(name: str, field: Any, *, needed: bool) -> str:
-    said = field if is_object(field) else {}
-    type_ = said.get("type", "string")
-    choices = _choices(said) or _choices(said.get("items"))
+    typed = field if is_object(field) else {}
+    type_ = typed.get("type", "string")
+    choices = _choices(typed) or _choices(typed.get("items"))
     kind = " | ".join(choices) or ("yes | no" if type_ == "boolean" else str(type_))
     if type_ == "array":
         kind += "; separate values with commas"
     shown = one_line(f"{name} ({kind}{'' if needed else '; optional'})", _LONGEST)
-    about = said.get("description") or said.get("title")
+    about = typed.get("description") or typed.get("title")
     return f"    {shown}{f', {one_line(str(about), _LONGEST)}' if about else ''}: "
 
 
@@ -176,10 +176,10 @@ class Consent:
         question = _QUESTION.format(quote_name(waiting.name))
         asked = question
         while True:
-            said = self._lines.answer(asked)
-            if said is None:
+            typed = self._lines.answer(asked)
+            if typed is None:
                 return waiting.abandon(_NOBODY)
-            word, _, reason = said.strip().partition(" ")
+            word, _, reason = typed.strip().partition(" ")
             match word.lower():
                 case "y" | "yes" if not reason:
                     return waiting.approve()
@@ -189,7 +189,7 @@ class Consent:
                 case "n" | "no" | "n," | "no,":
                     return waiting.deny(reason.strip() or _NO)
                 case _:
-                    asked = f"    {_misunderstanding(said)}{_CHOICES}\n{question}"
+                    asked = f"    {_misunderstanding(typed)}{_CHOICES}\n{question}"
 
     def _from_program(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
         """Return the answer from piped input."""
@@ -228,8 +228,8 @@ def _runs(path: tuple[str, ...], name: str, params: Any) -> Iterator[tuple[str, 
         yield here
 
 
-def _misunderstanding(said: str) -> str:
-    return f"{one_line(repr(said.strip()), 60)} is not a valid answer. " if said.strip() else ""
+def _misunderstanding(typed: str) -> str:
+    return f"{one_line(repr(typed.strip()), 60)} is not a valid answer. " if typed.strip() else ""
 
 
 def _result_part(waiting: Pending, text: str) -> ToolResultPart:

@@ -20,7 +20,7 @@ import msgspec
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.run_program import value_of
 from fxai.cli.screen import console
-from fxai.durable import OnChange, Question, Reply, RunReport, Runs, RunState, RunStatus, durable
+from fxai.durable import OnChange, Reply, RunQuestion, RunReport, Runs, RunState, RunStatus, durable
 from fxai.durable.record import Input
 from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf, Gen
@@ -78,7 +78,7 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
         return CliError(f"run {self.run!r} needs answers about {asked}", remedy)
 
 
-def _name(question: Question) -> str:
+def _name(question: RunQuestion) -> str:
     return f"{question.tool} {in_line(question.params)}"
 
 
@@ -118,7 +118,7 @@ def show_list(
         return True
     screen = console(out, color)
     if not states:
-        screen.print(f"no runs in {runs.place}")
+        screen.print(f"no runs in {runs.location}")
     for state in states:
         screen.print(_line(state))
     return True
@@ -190,10 +190,10 @@ def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
     """
     replies: dict[str, Reply] = {}
     for pair in pairs:
-        question, _, said = pair.partition("=")
+        question, _, given = pair.partition("=")
         if question in replies:
             raise CliError(f"question {question} has two replies", "Pass one reply for each.", code=WRONG_USE)
-        replies[question] = reply_of(_WORDS[said], None) if said in _WORDS else reply_of("result", said)
+        replies[question] = reply_of(_WORDS[given], None) if given in _WORDS else reply_of("result", given)
     return replies
 
 
@@ -233,8 +233,8 @@ def submit_run(
     if as_json:
         out.write(json_line({"ok": True, "run": run, "new": is_new}))
     else:
-        said = "submitted" if is_new else "already queued, started, or done"
-        console(out, None).print(f"{said}: {one_line(run)}")
+        given = "submitted" if is_new else "already queued, started, or done"
+        console(out, None).print(f"{given}: {one_line(run)}")
     return True
 
 
@@ -259,7 +259,7 @@ def work_on(runs: Runs, targets: tuple[str, ...], err: TextIO, *, concurrency: i
     programs = {target: load_matching(target, callable, what) for target in targets}
 
     def tell(_: str) -> None:
-        err.write(f"fxai: worker runs {', '.join(targets)} from {runs.place}. Press Ctrl-C to stop.\n")
+        err.write(f"fxai: worker runs {', '.join(targets)} from {runs.location}. Press Ctrl-C to stop.\n")
         err.flush()
 
     value_of(_explain(runs.work(programs, concurrency=concurrency, grace=grace, on_ready=tell)))

@@ -4,10 +4,10 @@
 >>> value_of(fx.succeed(3))
 3
 
-Use `Background` for a chat. It runs programs in an event loop in a separate thread, so that the main thread can talk to
-the user:
+Use `BackgroundRunner` for a chat. It runs programs in an event loop in a separate thread, so that the main thread can
+talk to the user:
 
->>> with Background() as background:
+>>> with BackgroundRunner() as background:
 ...     opened = background.hold(fx.acquire_release(fx.succeed(3), lambda _: fx.succeed(None)))
 ...     background.value_of(background.here(lambda: opened + 1))
 4
@@ -44,7 +44,7 @@ _GLANCE: Final = 0.2 if sys.platform == "win32" else None
 
 
 @final
-class Background:
+class BackgroundRunner:
     """A runner of programs, one after another, while the main thread waits. Ctrl-C stops the active program.
 
     Use it as a context manager in the main thread. `SIGTERM` and the loss of the terminal raise `CliError`.

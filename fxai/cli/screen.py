@@ -1,9 +1,9 @@
-"""The screen shows a run to people while it happens. Use `Screen` for a terminal, or for a file without color.
+"""The screen shows a run to people while it happens. Use `TerminalScreen` for a terminal, or for a file without color.
 
 >>> import io
 >>> from fxai.messages.part import Finish, TextDelta, TextEnd, TextStart
 >>> stdout = io.StringIO()
->>> screen = Screen(stdout)
+>>> screen = TerminalScreen(stdout)
 >>> for part in (TextStart("1"), TextDelta("1", "Good "), TextDelta("1", "day."), TextEnd("1"), Finish("stop")):
 ...     screen.part(part, turn=1)
 >>> print(stdout.getvalue(), end="")
@@ -63,7 +63,7 @@ def console(file: TextIO, color: bool | None = None) -> Console:
     )
 
 
-class Screen:
+class TerminalScreen:
     """A presenter that shows each part as it arrives."""
 
     def __init__(self, stdout: TextIO, *, color: bool | None = None, numbered: bool = True) -> None:
@@ -78,7 +78,7 @@ class Screen:
         self._spaced = False
         self._names: dict[str, str] = {}
 
-    def begin(self, agent: str, prompt: str) -> None:
+    def start(self, agent: str, prompt: str) -> None:
         """Show the agent and the prompt."""
         if self._turn:
             self._print()

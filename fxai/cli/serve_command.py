@@ -66,11 +66,13 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         from fxai.ui import LOOPBACK, AppOptions
 
         if not self.is_local and self.token_env is None:
-            said = f"other machines can reach {self.host}, and any of them could use the agent"
-            raise CliError(said, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
+            problem = f"other machines can reach {self.host}, and any of them could use the agent"
+            raise CliError(problem, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
         if not self.is_local and not self.hosts:
-            said = f"missing --allow-host for the server on {self.host}"
-            raise CliError(said, "Pass the host name that clients use: --allow-host chat.example.org", code=WRONG_USE)
+            problem = f"missing --allow-host for the server on {self.host}"
+            raise CliError(
+                problem, "Pass the host name that clients use: --allow-host chat.example.org", code=WRONG_USE
+            )
         return AppOptions(
             title=title,
             page=True,
@@ -90,8 +92,10 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
 
         if self.store is None:
             return Conversations.in_process(), StreamStore.in_process()
-        place, conversations = Path(self.store), store_at(self.store)
-        return conversations, StreamStore.sqlite(place) if is_database(place) else StreamStore.files(place / "streams")
+        location, conversations = Path(self.store), store_at(self.store)
+        return conversations, StreamStore.sqlite(location) if is_database(location) else StreamStore.files(
+            location / "streams"
+        )
 
 
 def serve(target: str | None, chosen: AgentArgs, wish: ServeArgs, err: TextIO) -> bool:
@@ -121,7 +125,7 @@ def _program(
     app = _app(ready, wish, options)
     kit = (yield from ready.tools.now).toolkit
     own = {tool.name for tool in setting.agent.binding.toolkit}
-    questions.begin(app, {tool.name for tool in kit} - own)
+    questions.start(app, {tool.name for tool in kit} - own)
     loading.end()
 
     def tell(url: str) -> None:
@@ -155,7 +159,7 @@ class _Questions:
         self._app: ChatApp | None = None
         self._tools: frozenset[str] = frozenset()
 
-    def begin(self, app: ChatApp, tools: set[str]) -> None:
+    def start(self, app: ChatApp, tools: set[str]) -> None:
         """Set the application, and the names of the tools of servers."""
         self._app, self._tools = app, frozenset(tools)
 

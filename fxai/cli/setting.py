@@ -18,7 +18,7 @@ import msgspec
 from fxai.agents.memory import Memory, MemoryFailure, keeps_no_state
 from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState
-from fxai.cli.exit import GIVE_HANDLERS, WRONG_USE, CliError, require_services, write_obstacle
+from fxai.cli.exit import GIVE_HANDLERS, WRONG_USE, CliError, require_services, why_unwritable
 from fxai.cli.model_list import require_ready
 from fxai.cli.prompt_view import AnyAgent, require_prompt
 from fxai.cli.state_file import StateFile
@@ -45,15 +45,15 @@ _DATABASE: Final = (".db", ".sqlite", ".sqlite3")
 
 def memory_at(path: str) -> Memory:
     """Return the memory in a file, which can be missing. The suffix selects JSON lines or a SQLite database."""
-    place = Path(path)
-    suffix = place.suffix.lower()
+    location = Path(path)
+    suffix = location.suffix.lower()
     if suffix not in (*_LINES, *_DATABASE):
         remedy = f"Use the suffix {_LINES[0]} for a file of JSON lines, or {_DATABASE[0]} for a SQLite database."
         raise CliError(f"the name {path!r} does not show the kind of memory", remedy, code=WRONG_USE)
-    problem = write_obstacle(place)
+    problem = why_unwritable(location)
     if problem is not None:
         raise CliError(f"cannot store messages in {path}: {problem}", "Name a file that you can write.", code=WRONG_USE)
-    return Memory.file(place) if suffix in _LINES else Memory.sqlite(place)
+    return Memory.file(location) if suffix in _LINES else Memory.sqlite(location)
 
 
 @fx.gen
@@ -179,7 +179,7 @@ def model_layer(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel,
 
 
 def _handler_error(setting: Setting, missing: list[str]) -> CliError:
-    said = f"missing handlers for tools of agent {setting.agent.name!r}: {', '.join(missing)}"
+    problem = f"missing handlers for tools of agent {setting.agent.name!r}: {', '.join(missing)}"
     if setting.layer is None:
-        return CliError(said, GIVE_HANDLERS)
-    return CliError(said, "Provide a layer that has a handler for each tool.")
+        return CliError(problem, GIVE_HANDLERS)
+    return CliError(problem, "Provide a layer that has a handler for each tool.")

@@ -28,7 +28,7 @@ from typing_extensions import override
 
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.state import PromptState, StateError
-from fxai.cli.exit import WRONG_USE, CliError, write_obstacle
+from fxai.cli.exit import WRONG_USE, CliError, why_unwritable
 from fxai.effects import fx
 from fxai.effects.effect import Effect
 from fxai.messages.prompt import Prompt
@@ -39,16 +39,16 @@ _OTHER_FILE: Final = "Pass another file, or move this file away to start with th
 
 def state_at(path: str, memory: str | None = None) -> StateFile:
     """Return the state file at `path`, which can be missing. `memory` is the file of the conversation, if any."""
-    place = Path(path)
-    problem = write_obstacle(place)
-    if problem is None and not os.access(place.parent, os.W_OK):  # each write replaces the whole file
-        problem = f"no permission to write in {place.parent}"
-    if problem is None and memory is not None and Path(memory).resolve() == place.resolve():
+    location = Path(path)
+    problem = why_unwritable(location)
+    if problem is None and not os.access(location.parent, os.W_OK):  # each write replaces the whole file
+        problem = f"no permission to write in {location.parent}"
+    if problem is None and memory is not None and Path(memory).resolve() == location.resolve():
         problem = "the file of --memory already stores the state"
     if problem is not None:
-        said = f"cannot store the state in {path}: {problem}"
-        raise CliError(said, "Name a file that you can write.", code=WRONG_USE)
-    return StateFile(place)
+        message = f"cannot store the state in {path}: {problem}"
+        raise CliError(message, "Name a file that you can write.", code=WRONG_USE)
+    return StateFile(location)
 
 
 @final
@@ -77,11 +77,11 @@ class StateFile:
         try:
             replace_file(self.path, state.to_json().encode())
         except StateError as error:
-            said = f"cannot store the state in {self.path}: {error}"
-            raise CliError(said, "The file is unchanged.", cause=error) from None
+            message = f"cannot store the state in {self.path}: {error}"
+            raise CliError(message, "The file is unchanged.", cause=error) from None
         except OSError as error:
-            said = _failure_text(self.path, "write", error)
-            raise CliError(said, "Free space, or name another file. The file is unchanged.", cause=error) from None
+            message = _failure_text(self.path, "write", error)
+            raise CliError(message, "Free space, or name another file. The file is unchanged.", cause=error) from None
 
     def remove(self) -> None:
         """Remove the file if it exists."""

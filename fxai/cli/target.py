@@ -63,7 +63,7 @@ from fxai.tools.tool_options import Annotation, Destructive, Idempotent, Meta, O
 from fxai.tools.toolkit import Toolkit, bound_of
 
 if TYPE_CHECKING:
-    from fxai.cli.mcp_target import ServerOptions
+    from fxai.cli.mcp_target import ServerFlags
 
 _T = TypeVar("_T")
 _Fits: TypeAlias = Callable[[object], bool]
@@ -79,16 +79,18 @@ def load(target: str, kind: type[_T], what: str) -> _T:
 
 def load_matching(target: str, fits: _Fits, what: str) -> Any:
     """Return the value that `target` names if `fits` returns True for it. `what` describes the value in messages."""
-    place, _, name = target.rpartition(":")
-    if not place or not name or (place.endswith(".py") and "/" in name):
+    location, _, name = target.rpartition(":")
+    if not location or not name or (location.endswith(".py") and "/" in name):
         raise CliError(f"TARGET must be module:name or path.py:name, got {target!r}", "Name a value.", code=WRONG_USE)
-    module = _module(place, target)
+    module = _module(location, target)
     value: Any = module
     try:
         for part in name.split("."):
             value = _attribute(value, part, target, fits)
         if not fits(value):
-            raise CliError(f"{target} is {_kind_of(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE)
+            raise CliError(
+                f"{target} is {_kind_of(value)}, not {what}", _instead(module, fits, location), code=WRONG_USE
+            )
     except (KeyboardInterrupt, CliError):
         raise
     except BaseException as raised:  # an attribute can raise any exception
@@ -103,8 +105,8 @@ def _attribute(value: Any, part: str, target: str, fits: _Fits) -> Any:
         there = [name for name in dir(value) if not name.startswith("_")]
         near = difflib.get_close_matches(part, there, n=1)
         fitting = [name for name in there if _holds(value, name, fits)]
-        said = f"Did you mean {near[0]!r}?" if near else f"Known names: {', '.join(fitting or there[:8]) or 'none'}."
-        raise CliError(f"{target} does not exist: unknown name {part!r}", said, code=WRONG_USE) from None
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known names: {', '.join(fitting or there[:8]) or 'none'}."
+        raise CliError(f"{target} does not exist: unknown name {part!r}", hint, code=WRONG_USE) from None
 
 
 def _holds(value: Any, name: str, fits: _Fits) -> bool:
@@ -118,25 +120,25 @@ def _kind_of(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"
 
 
-def _instead(module: ModuleType, fits: _Fits, place: str) -> str:
+def _instead(module: ModuleType, fits: _Fits, location: str) -> str:
     there = [name for name in vars(module) if _holds(module, name, fits)]
     if not there:
-        return f"No value in {place} matches. Name another module."
-    return f"Try {', '.join(f'{place}:{name}' for name in there[:4])}."
+        return f"No value in {location} matches. Name another module."
+    return f"Try {', '.join(f'{location}:{name}' for name in there[:4])}."
 
 
-def _module(place: str, target: str) -> ModuleType:
+def _module(location: str, target: str) -> ModuleType:
     try:
-        return _from_file(Path(place)) if place.endswith(".py") else _from_path(place)
+        return _from_file(Path(location)) if location.endswith(".py") else _from_path(location)
     except (KeyboardInterrupt, CliError):
         raise
     except ModuleNotFoundError as missing:
-        if missing.name is not None and (place == missing.name or place.startswith(f"{missing.name}.")):
+        if missing.name is not None and (location == missing.name or location.startswith(f"{missing.name}.")):
             remedy = "Name a module that Python can import here, or path.py:name."
             raise CliError(f"{target}: module {missing.name} does not exist", remedy, code=WRONG_USE) from None
-        raise _import_error(place, missing) from missing
+        raise _import_error(location, missing) from missing
     except BaseException as raised:  # a module can raise any exception, also SystemExit
-        raise _import_error(place, raised) from raised
+        raise _import_error(location, raised) from raised
 
 
 def _from_path(name: str) -> ModuleType:
@@ -177,7 +179,7 @@ def _same(module: ModuleType | None, path: Path) -> bool:
     return file is not None and Path(file).resolve() == path.resolve()
 
 
-def _import_error(place: str, raised: BaseException, said: str = "cannot import") -> CliError:
+def _import_error(location: str, raised: BaseException, hint: str = "cannot import") -> CliError:
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if "importlib" not in f.filename]
     outside = [f for f in frames if not f.filename.startswith(_PACKAGE)]
     own = [f for f in outside if not f.filename.startswith(_LIBRARIES)]
@@ -185,7 +187,7 @@ def _import_error(place: str, raised: BaseException, said: str = "cannot import"
     line = getattr(raised, "lineno", None) if isinstance(raised, SyntaxError) else where and where.lineno
     file = getattr(raised, "filename", None) if isinstance(raised, SyntaxError) else where and where.filename
     why = (raised.strerror if isinstance(raised, OSError) else None) or str(raised)
-    message = f"{said} {one_line(place, 200)}: {type(raised).__name__}: {why}"
+    message = f"{hint} {one_line(location, 200)}: {type(raised).__name__}: {why}"
     return CliError(message, f"Look at {file}:{line}." if file and line else "Correct the code.", cause=raised)
 
 
@@ -225,7 +227,7 @@ def read_tools(text: bytes | str, name: str = "the list") -> ToolList:
         raise CliError(f"{name} is not valid JSON: {error.failure}", _GIVE_LIST, code=WRONG_USE) from None
     if not text.strip():
         raise CliError(f"{name} is empty", _GIVE_LIST, code=WRONG_USE)
-    return _Reading().read(_entries(data, "", name))
+    return _ListReading().read(_entries(data, "", name))
 
 
 def _entries(data: Any, pointer: str, name: str) -> list[tuple[str, Any]]:
@@ -242,7 +244,7 @@ def _entries(data: Any, pointer: str, name: str) -> list[tuple[str, Any]]:
 
 
 @final
-class _Reading:
+class _ListReading:
     """A reader of a list, with its findings until now."""
 
     def __init__(self) -> None:
@@ -258,8 +260,8 @@ class _Reading:
         return ToolList(tuple(self.tools.values()), self.broken, tuple(self.findings))
 
     def _not(self, tool: str | None, pointer: str, expected: str, found: Any, remedy: str = _LEFT_OUT) -> None:
-        said = "nothing" if found is _MISSING else found_in(found)
-        self.findings.append(RULES["not-a-tool"].finding(tool, pointer, f"expected {expected}, found {said}", remedy))
+        hint = "nothing" if found is _MISSING else found_in(found)
+        self.findings.append(RULES["not-a-tool"].finding(tool, pointer, f"expected {expected}, found {hint}", remedy))
 
     def _entry(self, pointer: str, entry: Any) -> None:
         if not is_object(entry):
@@ -370,11 +372,11 @@ def find_tools(target: str) -> TargetTools:
     return _tools_of(target, load_matching(target, _fits, _WHAT))
 
 
-def server_tools(text: str, wish: ServerOptions | None = None) -> TargetTools:
+def server_tools(text: str, wish: ServerFlags | None = None) -> TargetTools:
     """Return the tools of an MCP server, which `find_server` reads from `text`."""
-    from fxai.cli.mcp_target import ServerOptions, find_server
+    from fxai.cli.mcp_target import ServerFlags, find_server
 
-    server = find_server(text, wish or ServerOptions())
+    server = find_server(text, wish or ServerFlags())
     return TargetTools(server.name, source=server.source.open)
 
 

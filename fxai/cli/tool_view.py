@@ -104,8 +104,8 @@ class SentTool(msgspec.Struct, frozen=True):
     @property
     def strict(self) -> bool | None:
         """True or False if the request sets strict mode, or None if the provider decides."""
-        said = None if self.sent is None else _inner(self.sent).get("strict")
-        return said if isinstance(said, bool) else None
+        stated = None if self.sent is None else _inner(self.sent).get("strict")
+        return stated if isinstance(stated, bool) else None
 
     def data(self) -> dict[str, Any]:
         """Return the tool as JSON values."""
@@ -143,8 +143,8 @@ class RequestPreview(msgspec.Struct, frozen=True):
     def counted(self) -> str:
         """The numbers of strict and other tools, as text."""
         flags = Counter(tool.flag for tool in self.tools)
-        said = ", ".join(f"{number} {flag}" for flag, number in flags.items())
-        return f"{len(self.tools)} tools for {self.wish.asked} ({self.wish.of_model}): {said}"
+        stated = ", ".join(f"{number} {flag}" for flag, number in flags.items())
+        return f"{len(self.tools)} tools for {self.wish.asked} ({self.wish.of_model}): {stated}"
 
     def data(self) -> dict[str, Any]:
         """Return the request as JSON values."""
@@ -210,8 +210,8 @@ def _inner(wire: dict[str, Any]) -> dict[str, Any]:
 def _preparer(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
     """Return the function that prepares tools for the provider."""
     if wish.provider not in PROVIDERS:
-        said = f"unknown provider {wish.provider!r}"
-        raise CliError(said, f"Providers: {', '.join(PROVIDERS)}.", code=WRONG_USE)
+        stated = f"unknown provider {wish.provider!r}"
+        raise CliError(stated, f"Providers: {', '.join(PROVIDERS)}.", code=WRONG_USE)
     prepare: Callable[..., PreparedTools] = import_module(f"fxai.providers.{wish.provider}").prepare_tools
     options: dict[str, Any] = {"model": wish.of_model, "strict_json_schema": wish.strict}
     if wish.api is not None and "api" not in inspect.signature(prepare).parameters:
@@ -304,13 +304,13 @@ def show_overview(offer: TargetTools, out: TextIO, *, color: bool | None = None)
             screen.print(f"  {one_line(str(data['description']), 240)}")
         rows = _rows(data["parameters"])
         wide = [max(map(len, column)) for column in zip(*((name, kind) for name, kind, _ in rows), strict=True)]
-        for name, kind, said in rows:
-            screen.print(f"    {name:<{wide[0]}}  {kind:<{wide[1]}}  {said}".rstrip())
+        for name, kind, stated in rows:
+            screen.print(f"    {name:<{wide[0]}}  {kind:<{wide[1]}}  {stated}".rstrip())
     if not offer.tools:
         screen.print("no tools")
     if offer.prompt is not None:
-        said = f"these are the tools of the first step. The prompt {offer.prompt!r} can offer other tools later."
-        screen.print(f"\n{one_line(said)}", style="dim")
+        stated = f"these are the tools of the first step. The prompt {offer.prompt!r} can offer other tools later."
+        screen.print(f"\n{one_line(stated)}", style="dim")
 
 
 def _facts(data: dict[str, Any]) -> list[str]:
@@ -326,8 +326,8 @@ def _facts(data: dict[str, Any]) -> list[str]:
 
 def _fact(name: str, value: Any) -> str:
     """Return a short form of an annotation. `--json` shows long values."""
-    said = "" if value is True else f"={json.dumps(value, ensure_ascii=False)}"
-    return one_line(name + said) if len(said) <= _LONGEST_FACT else f"{name}=…"
+    stated = "" if value is True else f"={json.dumps(value, ensure_ascii=False)}"
+    return one_line(name + stated) if len(stated) <= _LONGEST_FACT else f"{name}=…"
 
 
 def _rows(schema: Any) -> list[tuple[str, str, str]]:
@@ -344,9 +344,9 @@ def _rows(schema: Any) -> list[tuple[str, str, str]]:
 def _parameter_text(schema: Any) -> str:
     if not is_object(schema):
         return ""
-    said = one_line(str(schema.get("description") or ""), 160)
+    stated = one_line(str(schema.get("description") or ""), 160)
     default = schema.get("default")
-    return said if default is None else f"{said} (default {json.dumps(default)})".strip()
+    return stated if default is None else f"{stated} (default {json.dumps(default)})".strip()
 
 
 def type_of(schema: Any) -> str:

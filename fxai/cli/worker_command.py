@@ -112,10 +112,10 @@ def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen:
         raise CliError("package dbos is not installed", "Install fxai[durable].")
     from fxai.cli.run_program import value_of
     from fxai.distributed import serve_queue
-    from fxai.storage.job_table import place_of, read_place
+    from fxai.storage.job_table import location_of, read_location
 
     try:
-        words = place_of(read_place(queue))
+        words = location_of(read_location(queue))
     except ValueError as error:
         raise CliError(f"--queue: {error}", "Pass a path or postgresql://…", code=WRONG_USE, cause=error) from error
     _see_folder()

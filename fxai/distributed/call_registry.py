@@ -5,9 +5,9 @@ starts a call. A call that must not run twice starts only once. Preliminary valu
 waits there until its program has read the value.
 
 >>> registry = CallRegistry()
->>> registry.begin("a", "tcp://one", once=True), registry.begin("a", "tcp://two", once=True)
+>>> registry.claim("a", "tcp://one", once=True), registry.claim("a", "tcp://two", once=True)
 ('go', 'tcp://one')
->>> registry.begin("b", "tcp://one", once=False), registry.begin("b", "tcp://two", once=False)
+>>> registry.claim("b", "tcp://one", once=False), registry.claim("b", "tcp://two", once=False)
 ('go', 'go')
 """
 
@@ -68,7 +68,7 @@ class CallRegistry(SchedulerPlugin):
         self._scheduler = scheduler
         handlers: dict[str, Any] = cast(Any, scheduler).handlers
         handlers.update(
-            fxai_begin=self.begin,
+            fxai_begin=self.claim,
             fxai_stop=self.stop,
             fxai_progress=self.progress,
             fxai_show=self.show,
@@ -96,7 +96,7 @@ class CallRegistry(SchedulerPlugin):
 
     # -- methods for workers
 
-    def begin(self, key: str, worker: str, once: bool) -> str:
+    def claim(self, key: str, worker: str, once: bool) -> str:
         """Return `GO`, `STOPPED`, or, for a call that must run `once`, the address of the worker that started it."""
         is_over = self._scheduler is not None and key not in self._scheduler.tasks  # its program has disconnected
         if is_over or key in self._stopped:
@@ -126,9 +126,9 @@ class CallRegistry(SchedulerPlugin):
         self._stopped.update(keys)
         stopped = set(keys)
         self.let_go([serial for serial, showing in self._showings.items() if showing.key in stopped])
-        return [key for key in keys if self._stop_begun(key)]
+        return [key for key in keys if self._stop_started(key)]
 
-    def _stop_begun(self, key: str) -> bool:
+    def _stop_started(self, key: str) -> bool:
         worker = self._begun.get(key)
         if worker is None or self._scheduler is None or worker not in self._scheduler.workers:
             return False

@@ -1,8 +1,8 @@
 """The service that runs the calls of handlers in other processes.
 
 `Cluster.layer(address)` connects to a running Dask cluster, and `Cluster.local_layer()` starts one on this machine.
-Both require the extra `distributed`. `Cluster.queue_layer(place)` uses a work queue in a database, whose calls survive
-the loss of the program and of its workers. It requires the extra `durable`.
+Both require the extra `distributed`. `Cluster.queue_layer(location)` uses a work queue in a database, whose calls
+survive the loss of the program and of its workers. It requires the extra `durable`.
 
 >>> from fxai.effects import fx
 >>> failed = fx.run_result(fx.service(Cluster).provide(Cluster.layer("tcp://127.0.0.1:1", seconds=0.2)))
@@ -92,14 +92,14 @@ class Cluster(Service):
         return _layer(make)
 
     @staticmethod
-    def queue_layer(place: str | os.PathLike[str]) -> LayerOf[Cluster, ClusterUnavailable, None]:
+    def queue_layer(location: str | os.PathLike[str]) -> LayerOf[Cluster, ClusterUnavailable, None]:
         """Return the layer of a work queue in a database. Its calls survive the loss of the program and of its workers.
 
         `fxai worker --queue PLACE module:name` starts a worker. A program that resumes a durable run joins the calls
         of the run that wait, run, or have ended.
 
         Args:
-            place: Path of a SQLite database, for programs and workers of one machine, or
+            location: Path of a SQLite database, for programs and workers of one machine, or
                 `postgresql://USER:PASSWORD@HOST/DATABASE`. The database contains parameters and results as plain text
                 until the program has received them, or its durable run has recorded them.
 
@@ -110,9 +110,9 @@ class Cluster(Service):
             ImportError: If the extra `durable` is not installed.
             ValueError: If the location is invalid.
         """
-        from fxai.storage.job_table import read_place  # only queues need it
+        from fxai.storage.job_table import read_location  # only queues need it
 
-        where = read_place(place)
+        where = read_location(location)
 
         def make() -> Engine:
             from fxai.distributed.queue_cluster import QueueEngine  # only queues need it
@@ -146,13 +146,13 @@ class Cluster(Service):
         """Return the key of a new call. A cluster shows calls by the name before the last dash."""
         return f"{tool}-{uuid4().hex}"
 
-    def begin(
+    def start(
         self,
         call: CallEnvelope,
         wake: Callable[[], None],
         *,
         name: CallKey | None = None,
-        begun_before: bool = False,
+        started_before: bool = False,
         resources: Mapping[str, float],
         priority: int = 0,
         seconds: float | None = None,
@@ -163,13 +163,13 @@ class Cluster(Service):
             call: The call.
             wake: Function that must return immediately.
             name: Name of the call in a durable run, if the key contains it.
-            begun_before: True if a call with this key was started before. The cluster then has it, or has removed it.
+            started_before: True if a call with this key was started before. The cluster then has it, or has removed it.
             resources: Amounts of the resources of a worker that the call reserves, by name.
             priority: Priority. Calls with a higher priority run first. Default: 0.
             seconds: Maximum seconds without a worker that can run the call. None waits without a limit.
         """
-        pending = PendingCall(call.key, wake, name, begun_before=begun_before)
-        self._engine.begin(pending, call, resources=resources, priority=priority, seconds=seconds)
+        pending = PendingCall(call.key, wake, name, started_before=started_before)
+        self._engine.start(pending, call, resources=resources, priority=priority, seconds=seconds)
         return pending
 
     def let_go(self, serial: int) -> None:

@@ -132,7 +132,7 @@ class DaskEngine(Engine):
         return cast(str, self._client.id)
 
     @override
-    def begin(
+    def start(
         self,
         pending: PendingCall,
         call: CallEnvelope,

@@ -43,7 +43,7 @@ class _RegistryLink:
         address: str = self._worker.address
         return address
 
-    async def begin(self, call: CallEnvelope) -> Reply | None:
+    async def start(self, call: CallEnvelope) -> Reply | None:
         registry: Any = self._worker.scheduler
         verdict: str = await registry.fxai_begin(key=call.key, worker=self._worker.address, once=call.once)
         if verdict == GO:

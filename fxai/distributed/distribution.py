@@ -281,11 +281,11 @@ class RemoteHandler:
         use: int,
     ) -> Exit[Any, Any]:
         waker, placed = Waker(), self._placement
-        pending = self._cluster.begin(
+        pending = self._cluster.start(
             envelope,
             waker,
             name=name,
-            begun_before=name is not None and name.begun_before and not use,
+            started_before=name is not None and name.started_before and not use,
             resources=placed.resources,
             priority=placed.priority,
             seconds=self._options.wait,

@@ -37,13 +37,13 @@ class ClusterUnavailable(msgspec.Struct, frozen=True, tag="cluster-unavailable")
 class PendingCall:
     """A call on the cluster: its preliminary values that the program has not read, and its reply."""
 
-    __slots__ = ("_wake", "begun_before", "key", "name", "reply", "shown", "stopping")
+    __slots__ = ("_wake", "key", "name", "reply", "shown", "started_before", "stopping")
 
     def __init__(
-        self, key: str, wake: Callable[[], None], name: CallKey | None = None, *, begun_before: bool = False
+        self, key: str, wake: Callable[[], None], name: CallKey | None = None, *, started_before: bool = False
     ) -> None:
         self.key: str = key
-        self.begun_before: bool = begun_before
+        self.started_before: bool = started_before
         """True if a call with this key was started before. The cluster then has the call, or has removed it."""
         self._wake = wake
         self.name: CallKey | None = name
@@ -97,7 +97,7 @@ class Engine(ABC):
         """The address to which workers send preliminary values. It is in the envelope of each call."""
 
     @abstractmethod
-    def begin(
+    def start(
         self,
         pending: PendingCall,
         call: CallEnvelope,
@@ -106,7 +106,7 @@ class Engine(ABC):
         priority: int,
         seconds: float | None,
     ) -> None:
-        """Send a call; see `Cluster.begin`."""
+        """Send a call; see `Cluster.start`."""
 
     @abstractmethod
     def let_go(self, serial: int) -> None:

@@ -35,7 +35,7 @@ from fxai.effects.context import ContextOf
 from fxai.effects.fiber import run_fiber
 from fxai.effects.scope import Scope
 from fxai.schema.data import JSON_ERRORS
-from fxai.storage.job_table import JobState, NewJob, place_of
+from fxai.storage.job_table import JobState, NewJob, location_of
 from fxai.storage.work_queue import Following, WorkQueue, new_job
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class QueueEngine(Engine):
 
     joins_calls = True
 
-    def __init__(self, place: Path | str) -> None:
-        self.address: str = place_of(place)
-        self._place = place
+    def __init__(self, location: Path | str) -> None:
+        self.address: str = location_of(location)
+        self._location = location
         self._scope = Scope()
         self._queue: WorkQueue | None = None
         self._calls: dict[str, _Call] = {}
@@ -69,7 +69,7 @@ class QueueEngine(Engine):
     @override
     async def open(self) -> None:
         opened: Exit[WorkQueue, OSError] = await run_fiber(
-            self._scope.around(WorkQueue.open(self._place)), ContextOf[Any]({})
+            self._scope.around(WorkQueue.open(self._location)), ContextOf[Any]({})
         )
         if not isinstance(opened, Succeeded):
             raise opened.cause.squash()
@@ -93,7 +93,7 @@ class QueueEngine(Engine):
         return "program"  # any program that resumes the call reads its values
 
     @override
-    def begin(
+    def start(
         self,
         pending: PendingCall,
         call: CallEnvelope,
@@ -167,7 +167,7 @@ class _Call:
 
     def start(self) -> None:
         """Submit the call, or look for its job."""
-        if self._pending.begun_before and self._call.once:
+        if self._pending.started_before and self._call.once:
             self._is_old = True
             self._follow()
         else:

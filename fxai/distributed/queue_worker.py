@@ -29,7 +29,7 @@ from fxai.effects.fiber import run_fiber
 from fxai.effects.scope import scoped
 from fxai.effects.thread import in_thread
 from fxai.effects.waker import result_of
-from fxai.storage.job_table import place_of, read_place
+from fxai.storage.job_table import location_of, read_location
 from fxai.storage.job_worker import Job
 from fxai.storage.work_queue import WorkQueue
 
@@ -44,10 +44,10 @@ _LOG: Final = logging.getLogger("fxai.distributed")
 
 
 def serve_calls(
-    place: str | os.PathLike[str], options: WorkerOptions, on_ready: Callable[[str], object] | None
+    location: str | os.PathLike[str], options: WorkerOptions, on_ready: Callable[[str], object] | None
 ) -> EffectOf[None, ClusterUnavailable | TargetError]:
     """Return the worker that `fxai.distributed.serve_queue` describes."""
-    where = read_place(place)
+    where = read_location(location)
     _refuse(options)
     return AwaitExit(lambda _: _serve(where, options, on_ready))
 
@@ -65,10 +65,10 @@ def _refuse(options: WorkerOptions) -> None:
 
 
 async def _serve(
-    place: Path | str, options: WorkerOptions, on_ready: Callable[[str], object] | None
+    location: Path | str, options: WorkerOptions, on_ready: Callable[[str], object] | None
 ) -> Exit[None, ClusterUnavailable | TargetError]:
     """Run the worker in its own event loop. Handlers have another event loop."""
-    thread, worker = LoopThread("fxai-worker"), _Worker(place, options)
+    thread, worker = LoopThread("fxai-worker"), _Worker(location, options)
     thread.start()
     try:
         end = await result_of(thread.submit(worker.run(on_ready)))
@@ -83,7 +83,7 @@ async def _serve(
     if isinstance(end, Failed) and end.cause.defects:
         raise end.cause.squash()
     words = str(end.cause.squash()) if isinstance(end, Failed) else "it has ended"
-    return Failed(Cause((Fail(ClusterUnavailable(place_of(place), words)),)))
+    return Failed(Cause((Fail(ClusterUnavailable(location_of(location), words)),)))
 
 
 class _Named(msgspec.Struct):
@@ -97,13 +97,13 @@ class _Named(msgspec.Struct):
 class _Worker:
     """A worker in the thread of its event loop."""
 
-    def __init__(self, place: Path | str, options: WorkerOptions) -> None:
-        self._place = place
+    def __init__(self, location: Path | str, options: WorkerOptions) -> None:
+        self._location = location
         self._options = options
         self._jobs: dict[str, Job] = {}
         self._stopped: set[str] = set()
         self._host = cast(Host, None)
-        self.worker: str = f"of {place_of(place)}"
+        self.worker: str = f"of {location_of(location)}"
         self.has_begun: bool = False
         self.ended: Future[None] = Future()
         """Finished when nothing of the worker runs."""
@@ -128,7 +128,7 @@ class _Worker:
                     on_ready=on_ready,
                 )
 
-            return await run_fiber(scoped(WorkQueue.open(self._place).flat_map(serve)), ContextOf[Any]({}))
+            return await run_fiber(scoped(WorkQueue.open(self._location).flat_map(serve)), ContextOf[Any]({}))
         finally:
             try:
                 await shield(host.close())
@@ -165,12 +165,12 @@ class _Worker:
 
     # -- methods for the host
 
-    async def begin(self, call: CallEnvelope) -> Reply | None:
+    async def start(self, call: CallEnvelope) -> Reply | None:
         """Return None if the call can start, otherwise its reply."""
         job = self._jobs[call.key]
         if call.key in self._stopped:
             return Gone((InterruptReason(),))
-        if job.begun_before and call.once:
+        if job.started_before and call.once:
             return lost_reply("a worker started the call and then was lost or closed", begun=True)
         return None
 

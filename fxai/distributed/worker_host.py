@@ -141,7 +141,7 @@ class Link(Protocol):
         """The name of the worker in messages."""
         ...
 
-    async def begin(self, call: CallEnvelope) -> Reply | None:
+    async def start(self, call: CallEnvelope) -> Reply | None:
         """Return None if a call can start, otherwise its reply."""
 
     async def show(self, call: CallEnvelope, text: bytes) -> None:
@@ -246,7 +246,7 @@ class Host:
     async def _run(self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any]) -> bytes:
         scope = self._scopes[call.key] = anyio.CancelScope()  # `stop` can arrive before the call may start
         try:
-            before = await self._link.begin(call)
+            before = await self._link.start(call)
             if before is not None:
                 return encode(before)
             self._there.add(call.key)

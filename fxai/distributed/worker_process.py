@@ -54,12 +54,12 @@ def serve_worker(
 
 
 def serve_queue(
-    place: str | os.PathLike[str], options: WorkerOptions, on_ready: Callable[[str], object] | None = None
+    location: str | os.PathLike[str], options: WorkerOptions, on_ready: Callable[[str], object] | None = None
 ) -> EffectOf[None, ClusterUnavailable | TargetError]:
     """Run the calls of the targets in a work queue until the worker is cancelled.
 
     Args:
-        place: Location of the queue, as for `Cluster.queue_layer`.
+        location: Location of the queue, as for `Cluster.queue_layer`.
         options: Options of the worker, with at least one target.
         on_ready: Function that receives the name of the worker when it is ready.
 
@@ -74,4 +74,4 @@ def serve_queue(
     """
     from fxai.distributed.queue_worker import serve_calls  # requires the extra durable
 
-    return serve_calls(place, options, on_ready)
+    return serve_calls(location, options, on_ready)

@@ -2,7 +2,7 @@
 
 >>> print(RunOwned("order-17"))
 the run 'order-17' continues in another program. Wait until that program ends.
->>> question = Question("order-17", "/clerk/1/0", "doubt", "charge", {"cents": 5}, "the call did not finish")
+>>> question = RunQuestion("order-17", "/clerk/1/0", "doubt", "charge", {"cents": 5}, "the call did not finish")
 >>> question.id, question.replies
 ('...', ('result', 'failure', 'again', 'unknown'))
 """
@@ -39,7 +39,7 @@ _REPLIES: Final[Mapping[QuestionKind, tuple[ReplyKind, ...]]] = {
 
 
 @final
-class Question(msgspec.Struct, frozen=True, omit_defaults=True):
+class RunQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
     """A question to a person about a call of a run."""
 
     run: str
@@ -80,10 +80,10 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
         return hash((self.run, self.path))
 
 
-def explain_questions(run: str, questions: Sequence[Question]) -> str:
+def explain_questions(run: str, questions: Sequence[RunQuestion]) -> str:
     """Return the questions, one in each line, and the command that answers all of them.
 
-    >>> asked = Question("order-17", "/step mail", "doubt", "mail", None, "the step started but did not finish")
+    >>> asked = RunQuestion("order-17", "/step mail", "doubt", "mail", None, "the step started but did not finish")
     >>> print(explain_questions("order-17", [asked]))
     1 open question:
       0cb0edd4f8  doubt of mail: the step started but did not finish
@@ -194,18 +194,18 @@ class RunOwned(DurableFailure, frozen=True, tag="owned"):
 class RunUnknown(DurableFailure, frozen=True, tag="unknown-run"):
     """The run does not exist."""
 
-    place: str
+    location: str
 
     @override
     def __str__(self) -> str:
-        return f"no run {self.run!r} in {self.place}. `fxai runs list` shows all runs."
+        return f"no run {self.run!r} in {self.location}. `fxai runs list` shows all runs."
 
 
 @final
 class RunWaiting(DurableFailure, frozen=True, tag="waiting"):
     """The run waits for answers. Run it again after the answers are recorded."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[RunQuestion, ...]
     """The open questions. Empty if all answers arrived after the program stopped waiting."""
 
     @override

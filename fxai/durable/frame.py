@@ -30,8 +30,8 @@ from fxai.durable.failure import (
     DurableFailure,
     JournalFailure,
     ProgramChanged,
-    Question,
     RunCancelled,
+    RunQuestion,
 )
 from fxai.durable.record import AnyRecord, Asked, Ended, Part, TimedRecord, Timer
 from fxai.durable.run_journal import RunJournal
@@ -107,9 +107,9 @@ class Frame(msgspec.Struct, Placed, eq=False):
         self.journal.reached.meet(path)
         return path
 
-    def at(self, place: str) -> str:
+    def at(self, location: str) -> str:
         """Return the path of a part whose place in the trunk is known."""
-        path = f"{self.base.path}/{place}"
+        path = f"{self.base.path}/{location}"
         self.journal.reached.meet(path)
         return path
 
@@ -424,11 +424,11 @@ def under_way(frame: Frame, effect: AnyEffect) -> AnyEffect:
     def end() -> None:
         journal.under_way -= 1
 
-    def begin() -> AnyEffect:
+    def start() -> AnyEffect:
         journal.under_way += 1
         return effect.ensuring(Sync(end))
 
-    return Suspend(begin)
+    return Suspend(start)
 
 
 def under_way_in_scope(frame: Frame) -> AnyEffect:
@@ -438,13 +438,13 @@ def under_way_in_scope(frame: Frame) -> AnyEffect:
     def end() -> None:
         journal.under_way -= 1
 
-    def begin(scope: Scope) -> AnyEffect:
+    def start(scope: Scope) -> AnyEffect:
         journal.under_way += 1
         scope.add(lambda _: Sync(end))
         return Succeed(None)
 
     scope: EffectOf[Scope, Any, Any] = Fetch(Scope)
-    return scope.flat_map(begin)
+    return scope.flat_map(start)
 
 
 def leave(failure: Any, frame: Frame) -> AnyEffect:
@@ -476,7 +476,7 @@ def stop_cancelled(frame: Frame) -> AnyEffect:
     return leave(RunCancelled(frame.journal.known.run), frame) if cancelled else Succeed(None)
 
 
-def ask(frame: Frame, question: Question) -> AnyEffect:
+def ask(frame: Frame, question: RunQuestion) -> AnyEffect:
     """Record a question in the journal. This program or another one can answer it."""
     return append(frame, Asked(question))
 

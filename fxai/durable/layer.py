@@ -27,12 +27,12 @@ from fxai.durable.failure import (
     RunWaiting,
 )
 from fxai.durable.frame import Frame, Hold, digest, leave_openly
+from fxai.durable.outcome_record import missing_questions
 from fxai.durable.reached import Reached
 from fxai.durable.record import FORM, Asked, Begun, Closed, Ended, Opened, RunStatus
 from fxai.durable.replay import Replay
 from fxai.durable.run_journal import RunJournal
 from fxai.durable.runs import Runs
-from fxai.durable.settlement import missing_questions
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import cut
 from fxai.effects.constructor import fail

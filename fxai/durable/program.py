@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from fxai.durable.failure import ProgramChanged, Question, RunWaiting
+from fxai.durable.failure import ProgramChanged, RunQuestion, RunWaiting
 from fxai.durable.frame import Frame, Steps, append, ask, leave, stop_cancelled, under_way, wait
+from fxai.durable.outcome_record import ask_about_earlier_parts, leave_reason
 from fxai.durable.record import Begun, Ended, Part
-from fxai.durable.settlement import ask_about_earlier_parts, leave_reason
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
@@ -66,14 +66,14 @@ def step(
     """
     form: Schema[Any] = Schema[Any].of(schema)
 
-    def begin(context: ContextOf[Any]) -> AnyEffect:
+    def start(context: ContextOf[Any]) -> AnyEffect:
         frame = Frame.of(context)
         if frame is None:
             return effect
         path = frame.next(f"step {name}")
         return Generate(_step, (frame, path, name, effect, form, idempotent), {})
 
-    return Within(begin)
+    return Within(start)
 
 
 def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[Any], idempotent: bool) -> Steps:
@@ -85,7 +85,7 @@ def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[An
         return (yield _read(frame, name, part.ended, form))
     yield stop_cancelled(frame)
     if part.in_doubt and not idempotent:
-        yield from _settle(frame, path, name, part)
+        yield from _resolve(frame, path, name, part)
         reply = part.reply
         if reply is not None and reply.kind == "result":
             value = yield _read(frame, name, Ended(path, "value", reply.value), form)
@@ -118,11 +118,11 @@ def _read(frame: Frame, name: str, ended: Ended, form: Schema[Any]) -> AnyEffect
     return Within(read)
 
 
-def _settle(frame: Frame, path: str, name: str, part: Part) -> Steps:
+def _resolve(frame: Frame, path: str, name: str, part: Part) -> Steps:
     """Ask for the outcome of a step in doubt, and continue after the answer."""
     if part.question is None:
         clock: Clock = yield Fetch(Clock)
-        yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, _BEGUN, asked=clock.now()))
+        yield ask(frame, RunQuestion(frame.journal.known.run, path, "doubt", name, None, _BEGUN, asked=clock.now()))
     yield from ask_about_earlier_parts(frame)
     yield wait(frame, part)
     reply = part.reply
@@ -131,6 +131,6 @@ def _settle(frame: Frame, path: str, name: str, part: Part) -> Steps:
         yield leave(OutcomeUnknown(name, leave_reason(frame, _BEGUN)), frame)
     elif reply.kind not in ("result", "again"):
         again = f"the answer for a step must be a result or `again`, got {reply.kind!r}"
-        yield ask(frame, Question(frame.journal.known.run, path, "doubt", name, None, again))
+        yield ask(frame, RunQuestion(frame.journal.known.run, path, "doubt", name, None, again))
         frame.give_up(part)
         yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.durable.failure import Question, Reply
+from fxai.durable.failure import Reply, RunQuestion
 from fxai.schema.data import JSON_ERRORS
 
 RunStatus: TypeAlias = Literal["queued", "running", "waiting", "done", "failed", "cancelled", "stopped"]
@@ -96,7 +96,7 @@ class Entered(TimedRecord, frozen=True, tag="entered"):
 
 
 @final
-class Turn(TimedRecord, frozen=True, tag="turn"):
+class TurnRecord(TimedRecord, frozen=True, tag="turn"):
     """A turn of the model: its parts, and the digests of its request."""
 
     path: str
@@ -144,7 +144,7 @@ class Timer(TimedRecord, frozen=True, tag="timer"):
 class Asked(Record, frozen=True, tag="asked"):
     """fxai asked a question."""
 
-    question: Question
+    question: RunQuestion
 
 
 @final
@@ -174,7 +174,7 @@ class Closed(TimedRecord, frozen=True, tag="closed"):
 
 
 AnyRecord: TypeAlias = (
-    Opened | Submitted | Input | Entered | Turn | Begun | Ended | Timer | Closed | Asked | Answered | CancelWish
+    Opened | Submitted | Input | Entered | TurnRecord | Begun | Ended | Timer | Closed | Asked | Answered | CancelWish
 )
 """The union of all records."""
 
@@ -222,9 +222,9 @@ class Part(msgspec.Struct, eq=False):
     number: int = 0
     """The number of the record `ended`. It gives the order of the ends."""
     entered: Entered | None = None
-    turn: Turn | None = None
+    turn: TurnRecord | None = None
     until: float | None = None
-    question: Question | None = None
+    question: RunQuestion | None = None
     reply: Reply | None = None
     answered: bool = False
     last: int = 0
@@ -314,14 +314,16 @@ class Known:
             case _:
                 self._add_to_part(record, number)
 
-    def _add_to_part(self, record: Entered | Turn | Begun | Ended | Timer | Asked | Answered, number: int) -> None:
+    def _add_to_part(
+        self, record: Entered | TurnRecord | Begun | Ended | Timer | Asked | Answered, number: int
+    ) -> None:
         part = self.part(record.question.path if isinstance(record, Asked) else record.path)
         if isinstance(record, TimedRecord):
             part.last = number
         match record:
             case Entered():
                 part.entered = record
-            case Turn():
+            case TurnRecord():
                 part.turn = record
             case Begun():
                 part.begun, part.began, part.ended = record, number, None
@@ -355,19 +357,19 @@ class Known:
                 part.turn = None
 
     @property
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[RunQuestion, ...]:
         """The open questions, in the order in which they were asked. A cancelled run has none."""
         return () if self.cancelled is not None else tuple(self._open_questions())
 
     @property
-    def unheard(self) -> tuple[Question, ...]:
+    def unheard(self) -> tuple[RunQuestion, ...]:
         """The open questions, and those that another process answered after this program had stopped waiting.
 
         Such an answer can arrive at any moment. The run must continue with it, so it counts as a question until then.
         """
         return () if self.cancelled is not None else tuple(self._open_questions(unheard=True))
 
-    def _open_questions(self, *, unheard: bool = False) -> Iterator[Question]:
+    def _open_questions(self, *, unheard: bool = False) -> Iterator[RunQuestion]:
         for part in [*self.parts.values()]:  # another thread can add a part
             if part.question is None:
                 continue
@@ -401,9 +403,9 @@ _BRANCHES: Final = re.compile(r"(each|all|race|fork|timeout)(\+\d+)?")
 
 def _follows(name: str, part: Part, path: str) -> bool:
     """Return True if a part is in a sequence that continues after the part at a path, or ended because of it."""
-    names, places = name.split("/"), path.split("/")
-    for index, (one, other) in enumerate(zip(names, places, strict=False)):
+    names, locations = name.split("/"), path.split("/")
+    for index, (one, other) in enumerate(zip(names, locations, strict=False)):
         if one != other:
             return not _BRANCHES.fullmatch(names[index - 1])
     runs_again = part.ended is not None and part.ended.kind in ("broken", "refused")
-    return len(names) < len(places) and not runs_again
+    return len(names) < len(locations) and not runs_again

@@ -30,8 +30,7 @@ from fxai.durable.frame import (
     under_way_in_scope,
     wait,
 )
-from fxai.durable.record import Answered, Begun, Ended, Entered, Part, Turn
-from fxai.durable.settlement import (
+from fxai.durable.outcome_record import (
     ask_about,
     ask_about_earlier_parts,
     bad_end_of,
@@ -44,6 +43,7 @@ from fxai.durable.settlement import (
     take_reply,
     why_in_doubt,
 )
+from fxai.durable.record import Answered, Begun, Ended, Entered, Part, TurnRecord
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
@@ -70,7 +70,7 @@ from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response, stream_of
 from fxai.models.approval import digest_of
-from fxai.models.interceptor import CallInfo, Interceptor, RunInfo, TurnInfo, WorkInfo
+from fxai.models.interceptor import InterceptedCall, Interceptor, RunInfo, TurnInfo, WorkInfo
 from fxai.models.model_request import ModelRequest
 from fxai.schema.fault import DecodeError
 from fxai.tools.call import Outcome
@@ -107,8 +107,8 @@ class Replay(Interceptor):
         def enter(context: ContextOf[Any]) -> AnyEffect:
             frame = _frame(context)
             path = frame.next(about.agent)
-            begin = Generate(_enter, (frame, path, about), {})
-            ran = begin.flat_map(lambda inner: Local(running, inner.into))
+            start = Generate(_enter, (frame, path, about), {})
+            ran = start.flat_map(lambda inner: Local(running, inner.into))
             if not frame.leaves:
                 return Fold(ran, leave_openly, None)
             return ran.flat_map(lambda answer: _leave_pending(frame, answer))
@@ -122,9 +122,9 @@ class Replay(Interceptor):
         return Within(lambda context: Generate(self._turn, (_frame(context), about, asking, _tracer(context)), {}))
 
     def _turn(self, frame: Frame, about: TurnInfo, asking: AnyEffect, tracer: Tracer | None) -> Steps:
-        path, request = self._place_turn(frame, about)
+        path, request = self._turn_path(frame, about)
         yield stop_cancelled(frame)
-        if about.place is None:
+        if about.location is None:
             yield frame.verify(path)
         turn = find_turn(frame, path)
         if turn is not None:
@@ -133,15 +133,15 @@ class Replay(Interceptor):
         trace = _trace_of(tracer)
         asked = under_way(frame, Local(asking, _requesting(frame, path).into))
         parts = yield Fold(asked, partial(note_failed_turn, frame, path, request, trace), None)
-        yield append(frame, Turn(path, _parts_data(parts), request, trace))
+        yield append(frame, TurnRecord(path, _parts_data(parts), request, trace))
         return parts
 
     @override
     def stream_turn(self, about: TurnInfo, parts: AnyStream) -> AnyStream:
         def choose(context: ContextOf[Any]) -> AnyEffect:
             frame, tracer = _frame(context), _tracer(context)
-            path, request = self._place_turn(frame, about)
-            verified = frame.verify(path) if about.place is None else Succeed(None)
+            path, request = self._turn_path(frame, about)
+            verified = frame.verify(path) if about.location is None else Succeed(None)
             turn = find_turn(frame, path)
             if turn is None:
                 begun = verified.and_then(stop_cancelled(frame)).and_then(Suspend(frame.go_on))
@@ -153,15 +153,15 @@ class Replay(Interceptor):
 
         return StreamOf.unwrap(Within(choose))
 
-    def _place_turn(self, frame: Frame, about: TurnInfo) -> tuple[str, dict[str, str]]:
+    def _turn_path(self, frame: Frame, about: TurnInfo) -> tuple[str, dict[str, str]]:
         image = self._describe(about.request)
-        if about.place is not None:
-            return frame.at(about.place), image
+        if about.location is not None:
+            return frame.at(about.location), image
         image["messages"] += f" {digest(_image(about.request.prompt))}"  # no agent has compared the messages
         frame.asked = path = frame.next("ask")
         return path, image
 
-    def _replay(self, frame: Frame, turn: Turn, request: Mapping[str, str], tracer: Tracer | None) -> AnyEffect:
+    def _replay(self, frame: Frame, turn: TurnRecord, request: Mapping[str, str], tracer: Tracer | None) -> AnyEffect:
         changes = [f"{what} of {turn.path}" for what in request if request[what] != turn.request.get(what)]
         frame.journal.reached.end(f"{turn.path}/{_REQUEST}")
         if changes and not self._goes_on:
@@ -195,12 +195,12 @@ class Replay(Interceptor):
     # -- calls
 
     @override
-    def admit(self, about: CallInfo, asking: AnyEffect) -> AnyEffect:
+    def admit(self, about: InterceptedCall, asking: AnyEffect) -> AnyEffect:
         return Within(lambda context: Generate(self._admit, (_frame(context), about, asking), {}))
 
-    def _admit(self, frame: Frame, about: CallInfo, asking: AnyEffect) -> Steps:
+    def _admit(self, frame: Frame, about: InterceptedCall, asking: AnyEffect) -> Steps:
         """Ask if a call may run, or for the result of an external call. The journal can contain the answer."""
-        path = _place_call(frame, about)
+        path = _call_path(frame, about)
         yield stop_cancelled(frame)
         part = frame.journal.known.part(path)
         if part.ended is not None or part.begun is not None:  # an earlier program admitted the call
@@ -213,7 +213,7 @@ class Replay(Interceptor):
         if question is not None and not is_for(question, about):
             part.question = question = None
         if question is None or part.reply is None:
-            about.approval_id = f"approval_{digest(*_about_place(frame, path))}"
+            about.approval_id = f"approval_{digest(*_identity_of(frame, path))}"
             admitting = Local(asking, frame.inside(f"{path}/{_ADMIT}").into)
             request: ApprovalRequest | Outcome | None = yield under_way(frame, admitting)
             if isinstance(request, Outcome) or (request is None and not external):
@@ -228,11 +228,11 @@ class Replay(Interceptor):
         return (yield from take_reply(frame, path, about, part))
 
     @override
-    def call(self, about: CallInfo, running: AnyEffect) -> AnyEffect:
+    def call(self, about: InterceptedCall, running: AnyEffect) -> AnyEffect:
         return Within(lambda context: Generate(self._call, (_frame(context), about, running, context), {}))
 
-    def _call(self, frame: Frame, about: CallInfo, running: AnyEffect, context: ContextOf[Any]) -> Steps:
-        path = _place_call(frame, about)
+    def _call(self, frame: Frame, about: InterceptedCall, running: AnyEffect, context: ContextOf[Any]) -> Steps:
+        path = _call_path(frame, about)
         store: StateStore | None = context.find(StateStore)
         part = frame.journal.known.part(path)
         _restore_state(frame, path, store)
@@ -246,9 +246,9 @@ class Replay(Interceptor):
             yield frame.go_on()
         joins = _is_joined(about, part, context)
         if part.in_doubt and not (joins or resumes or _may_run_again(about.tool)):
-            settled = yield from self._settle_doubt(frame, path, about, part)
-            if settled is not None:
-                return settled
+            resolved = yield from self._resolve_doubt(frame, path, about, part)
+            if resolved is not None:
+                return resolved
         key = _name_call(frame, path, part, about, joins=joins)
         if part.begun is None or not (joins or resumes):
             repeats = joins or resumes or _may_run_again(about.tool)
@@ -257,16 +257,16 @@ class Replay(Interceptor):
         ended = _journal_end(frame, path, about, store, ran if resumes else under_way(frame, ran))
         outcome = yield Fold(ended, partial(_finalize, part, key), partial(_finalize, part, key))
         if outcome is None:
-            outcome = yield from self._settle_unknown(frame, path, about, part)
+            outcome = yield from self._resolve_unknown(frame, path, about, part)
         return outcome if outcome is not None else (yield from self._call(frame, about, running, context))
 
-    def _settle_unknown(self, frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
+    def _resolve_unknown(self, frame: Frame, path: str, about: InterceptedCall, part: Part) -> Steps:
         """Ask for the outcome of a call whose handler does not know it. Return None if the call must run again."""
         if _may_run_again(about.tool) or about.tool.get(Resumable):
             yield leave(OutcomeUnknown(about.call.name, why_in_doubt(part)), frame)
-        return (yield from self._settle_doubt(frame, path, about, part))
+        return (yield from self._resolve_doubt(frame, path, about, part))
 
-    def _settle_doubt(self, frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
+    def _resolve_doubt(self, frame: Frame, path: str, about: InterceptedCall, part: Part) -> Steps:
         """Ask for the outcome of a call in doubt. Return None if the call must run again."""
         if part.question is None or part.question.kind != "doubt":
             yield ask_about(frame, path, about, "doubt", why_in_doubt(part))
@@ -284,7 +284,7 @@ class Replay(Interceptor):
     def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
         tool: Any = about.tool
         call = ToolCall(about.call_id or str(about.index), about.name, about.params)
-        return self.call(CallInfo(_INSIDE, about.index, call, tool, lambda: NOTHING), running)
+        return self.call(InterceptedCall(_INSIDE, about.index, call, tool, lambda: NOTHING), running)
 
     # -- other work
 
@@ -383,7 +383,7 @@ def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: Any
         return part
 
     def end() -> AnyStream:
-        appended = append(frame, Turn(path, _parts_data(gather(came)), request, trace))
+        appended = append(frame, TurnRecord(path, _parts_data(gather(came)), request, trace))
         nothing: AnyStream = StreamOf.empty()
         return StreamOf.unwrap(appended.as_(nothing))
 
@@ -398,32 +398,32 @@ def _journal_stream(frame: Frame, path: str, request: dict[str, str], parts: Any
 # -- one call
 
 
-def _place_call(frame: Frame, about: CallInfo) -> str:
+def _call_path(frame: Frame, about: InterceptedCall) -> str:
     """Return the path of a call. fxai computes it once, because later calls can have the same place."""
     placed = frame.calls.get(id(about))
     if placed is not None:
         return placed[1]
     index = f"{about.index}{'r' * about.repaired}"
-    if about.place == _INSIDE:  # the enclosing program can run the composite more than once
+    if about.location == _INSIDE:  # the enclosing program can run the composite more than once
         path = frame.base.next(f"{_INSIDE} {about.index}")
-    elif about.place is not None and frame.base.is_agent:
-        path = frame.at(f"{about.place}/{index}")
+    elif about.location is not None and frame.base.is_agent:
+        path = frame.at(f"{about.location}/{index}")
     else:
-        path = _place_alone(frame, about.place, index)
+        path = _path_alone(frame, about.location, index)
     frame.calls[id(about)] = about, path
     return path
 
 
-def _place_alone(frame: Frame, place: str | None, index: str) -> str:
+def _path_alone(frame: Frame, location: str | None, index: str) -> str:
     """Return the path of a call without an agent. It is inside the last turn of the sequence that runs the calls."""
     around: Frame | None = frame
-    while place is None and around is not None:
+    while location is None and around is not None:
         if around.asked:
             path = f"{around.asked}/{index}"
             frame.journal.reached.meet(path)
             return path
         around = around.up
-    return frame.next(f"{place or 'call'} {index}")
+    return frame.next(f"{location or 'call'} {index}")
 
 
 def _requesting(frame: Frame, path: str) -> Frame:
@@ -433,7 +433,7 @@ def _requesting(frame: Frame, path: str) -> Frame:
     return requesting
 
 
-def _verify_call(frame: Frame, path: str, about: CallInfo, part: Part) -> AnyEffect:
+def _verify_call(frame: Frame, path: str, about: InterceptedCall, part: Part) -> AnyEffect:
     """Stop the run if a call differs from the recorded call at its place.
 
     The parameters of an approved call come from the history. The parameters of other calls come from a recorded turn,
@@ -443,7 +443,7 @@ def _verify_call(frame: Frame, path: str, about: CallInfo, part: Part) -> AnyEff
     if begun is None or frame.journal.reached.tolerant:
         return Succeed(None)
     is_other = begun.name != about.call.name
-    if about.place == "approved" and not is_other:
+    if about.location == "approved" and not is_other:
         is_other = msgspec.json.encode(begun.params) != msgspec.json.encode(_as_data(about.call.params))
     if not is_other:
         return Succeed(None)
@@ -455,22 +455,22 @@ def _as_data(params: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(params))
 
 
-def _is_joined(about: CallInfo, part: Part, context: ContextOf[Any]) -> bool:
+def _is_joined(about: InterceptedCall, part: Part, context: ContextOf[Any]) -> bool:
     """Return True if the handler continues a call in doubt, which it finds by its key."""
     begun = part.begun is not None and part.ended is None and part.question is None
     return begun and joins_calls(about.tool, context)
 
 
-def _about_place(frame: Frame, path: str) -> tuple[bytes, ...]:
+def _identity_of(frame: Frame, path: str) -> tuple[bytes, ...]:
     """Return bytes that identify a place, also if an earlier run had the name of this run."""
     known = frame.journal.known
     first = known.opened[0]
     return known.run.encode(), repr(first.at).encode(), str(first.process).encode(), path.encode()
 
 
-def _name_call(frame: Frame, path: str, part: Part, about: CallInfo, *, joins: bool) -> CallKey:
+def _name_call(frame: Frame, path: str, part: Part, about: InterceptedCall, *, joins: bool) -> CallKey:
     """Return the key of a call for its handler. It is the same in every program until a person answers `again`."""
-    about_it = [*_about_place(frame, path), str(part.again).encode()]
+    about_it = [*_identity_of(frame, path), str(part.again).encode()]
     key = CallKey(blake2b(msgspec.json.encode([one.decode() for one in about_it]), digest_size=16).hexdigest(), joins)
     if about.set_key is not None:
         about.set_key(key)
@@ -489,7 +489,7 @@ def _may_run_again(tool: Tool[Any, Any, Any]) -> bool:
     return tool.get(Idempotent) or tool.get(Readonly)
 
 
-def _is_resumed(about: CallInfo, context: ContextOf[Any]) -> bool:
+def _is_resumed(about: InterceptedCall, context: ContextOf[Any]) -> bool:
     """Return True if a started call resumes from the recorded parts inside it. That requires a local handler."""
     handler: object = context.services.get(about.tool.identity)
     if getattr(handler, "is_elsewhere", False):
@@ -506,7 +506,7 @@ def _restore_state(frame: Frame, path: str, store: StateStore | None) -> None:
             store.restore(part.ended.state, part.number)
 
 
-def _give(frame: Frame, about: CallInfo, part: Part) -> AnyEffect:
+def _give(frame: Frame, about: InterceptedCall, part: Part) -> AnyEffect:
     """Return the recorded outcome of a call."""
     ended = part.ended
     if ended is None:
@@ -521,9 +521,11 @@ def _give(frame: Frame, about: CallInfo, part: Part) -> AnyEffect:
     return about.reread().and_then(given) if ended.json_text else given
 
 
-def _journal_end(frame: Frame, path: str, about: CallInfo, store: StateStore | None, ran: AnyEffect) -> AnyEffect:
+def _journal_end(
+    frame: Frame, path: str, about: InterceptedCall, store: StateStore | None, ran: AnyEffect
+) -> AnyEffect:
     """Run a call and record its end."""
-    before = None if store is None else store.begin_changes()
+    before = None if store is None else store.start_changes()
     return Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
 
 
@@ -541,7 +543,7 @@ def _end_well(
     return end
 
 
-def _end_badly(frame: Frame, path: str, about: CallInfo, cause: Cause[Any]) -> AnyEffect | None:
+def _end_badly(frame: Frame, path: str, about: InterceptedCall, cause: Cause[Any]) -> AnyEffect | None:
     """Record why a call has no outcome. An interrupted call, and a call that stops the run, stay in doubt."""
     opened = leave_openly(cause)
     if cause.interrupted or opened is not None:
@@ -580,7 +582,7 @@ def _work(frame: Frame, about: WorkInfo, path: str, working: AnyEffect, store: S
         elif (yield about.ended):
             yield append(frame, Ended(path, "value"))
             return about.decode(None)
-    before = None if store is None else store.begin_changes()
+    before = None if store is None else store.start_changes()
     value = yield working
     encoded = about.encode(value)
     state = {} if store is None or before is None else store.changes_since(before)

@@ -67,9 +67,9 @@ class _Order(msgspec.Struct, frozen=True):
 class RunQueue:
     """The queue of the runs of a store."""
 
-    def __init__(self, read: Read, place: Path | str) -> None:
+    def __init__(self, read: Read, location: Path | str) -> None:
         self._read = read
-        self._place = place
+        self._location = location
 
     # -- for programs
 
@@ -150,9 +150,9 @@ class RunQueue:
             return JournalFailure(run, f"queue: {error}")
 
         asked: EffectOf[_A, Any, Any] = (
-            WorkQueue.keep(self._place).flat_map(f)
-            if keeps and isinstance(self._place, str)
-            else scoped(WorkQueue.open(self._place).flat_map(f))
+            WorkQueue.keep(self._location).flat_map(f)
+            if keeps and isinstance(self._location, str)
+            else scoped(WorkQueue.open(self._location).flat_map(f))
         )
         return asked.map_error(fail)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast, final
 import msgspec
 from typing_extensions import override
 
-from fxai.durable.failure import JournalFailure, Question, QuestionUnknown, Reply, RunCancelled, RunOwned, RunUnknown
+from fxai.durable.failure import JournalFailure, QuestionUnknown, Reply, RunCancelled, RunOwned, RunQuestion, RunUnknown
 from fxai.durable.record import Answered, CancelWish, Input, Part, RunState, RunStatus
 from fxai.durable.run_journal import COLUMNS, FORM, RunJournal
 from fxai.effects.cause import Exit, Succeeded
@@ -48,7 +48,7 @@ class RunReport(msgspec.Struct, frozen=True):
     """The state, the questions, and the steps of a run."""
 
     state: RunState
-    questions: tuple[Question, ...]
+    questions: tuple[RunQuestion, ...]
     """The open questions."""
     steps: tuple[RunStep, ...]
     """The turns and calls of the run, in the order in which they started."""
@@ -75,19 +75,19 @@ class RunStep(msgspec.Struct, frozen=True):
 class Runs:
     """The runs of one store. Each method is an effect that any program can run, also if another program owns a run."""
 
-    def __init__(self, store: JournalStore, place: str, jobs: Path | str | None = None) -> None:
+    def __init__(self, store: JournalStore, location: str, jobs: Path | str | None = None) -> None:
         self._store = store
-        self._place = place
+        self._location = location
         self._jobs = jobs  # the location of the queue
 
     @override
     def __repr__(self) -> str:
-        return f"Runs({self._place})"
+        return f"Runs({self._location})"
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The location of the store for people, without a password."""
-        return self._place
+        return self._location
 
     @property
     def store(self) -> JournalStore:
@@ -127,20 +127,20 @@ class Runs:
         from fxai.storage.journal_postgres import PostgresJournals
 
         store = PostgresJournals(url, FORM)
-        return Runs(store, store.place, url)
+        return Runs(store, store.location, url)
 
     @staticmethod
-    def at(place: str | os.PathLike[str] | None = None) -> Runs:
+    def at(location: str | os.PathLike[str] | None = None) -> Runs:
         """Return the store at a location.
 
         Args:
-            place: URL of PostgreSQL, or path of a SQLite database. Default: the environment variable `FXAI_RUNS`, or
+            location: URL of PostgreSQL, or path of a SQLite database. Default: the environment variable `FXAI_RUNS`, or
                 `fxai-runs.db` in the current directory.
 
         Raises:
             ValueError: If the location is invalid.
         """
-        where = os.environ.get("FXAI_RUNS") or DEFAULT if place is None else os.fspath(place)
+        where = os.environ.get("FXAI_RUNS") or DEFAULT if location is None else os.fspath(location)
         is_url = where.startswith(("postgresql://", "postgres://"))
         return Runs.postgres(where) if is_url else Runs.sqlite(Path(where))
 
@@ -175,8 +175,8 @@ class Runs:
             last = yield self._attempt(after, lambda: self._store.journal(after).read_state())
         shown: list[RunState] = []
         states: list[RunState] = [last] if last is not None else []
-        is_whole = False
-        while not is_whole and (limit is None or len(shown) < limit):
+        is_complete = False
+        while not is_complete and (limit is None or len(shown) < limit):
             selection = _select(status, prefix, states, None if limit is None else limit - len(shown))
             states = yield self._attempt("", partial(self._store.select, COLUMNS, selection))
             for state in states:
@@ -184,7 +184,7 @@ class Runs:
                 found = msgspec.structs.replace(state, status="running") if running else state
                 if status is None or found.status == status:
                     shown.append(found)
-            is_whole = selection.most is None or len(states) < selection.most
+            is_complete = selection.most is None or len(states) < selection.most
         return tuple(shown)
 
     def _is_owned(self, run: str) -> EffectOf[bool, JournalFailure, None]:
@@ -228,7 +228,7 @@ class Runs:
         """
 
         def check(journal: RunJournal) -> EffectOf[RunJournal, RunUnknown, None]:
-            return Succeed(journal) if may_begin or journal.known.last else fail(RunUnknown(run, self._place))
+            return Succeed(journal) if may_begin or journal.known.last else fail(RunUnknown(run, self._location))
 
         return self._attempt(run, lambda: RunJournal.open(run, self._store)).flat_map(check)
 
@@ -272,12 +272,12 @@ class Runs:
 
     def _answer(self, run: str, replies: Mapping[str, Reply]) -> Generator[AnyEffect, Any, None]:
         journal: RunJournal = yield self.open(run)
-        chosen: list[tuple[Question, Reply]] = []
+        chosen: list[tuple[RunQuestion, Reply]] = []
         for name, reply in replies.items():
             found = _find_question(journal, name, reply)
             if isinstance(found, QuestionUnknown):
                 yield fail(found)
-            chosen.append((cast(Question, found), reply))
+            chosen.append((cast(RunQuestion, found), reply))
         for question, reply in chosen:
             yield journal.append(Answered(question.path, reply, (yield _CLOCK).now()))
         if journal.known.submitted:
@@ -446,7 +446,7 @@ def _select(status: RunStatus | None, prefix: str, before: Sequence[RunState], m
     return Selection("stopped" if status == "running" else status, prefix, after, most)
 
 
-def _find_question(journal: RunJournal, name: str, reply: Reply) -> Question | QuestionUnknown:
+def _find_question(journal: RunJournal, name: str, reply: Reply) -> RunQuestion | QuestionUnknown:
     """Return the open question with a name, or the reason why the reply cannot answer it."""
     known = journal.known
     found = [one for one in known.questions if name in (one.id, one.call_id)]

@@ -199,7 +199,7 @@ _BEGUN = 24  # children started inside the steps of their parents, before a chil
 _Started: TypeAlias = tuple[int, Fiber, Awaitable[Any], Variables]
 
 
-def begin(
+def start_child(
     effect: AnyEffect, parent: Fiber, env: Any = None, *, later: bool = False
 ) -> tuple[Fiber, Awaitable[Any] | None, Variables]:
     """Run a child until its first wait, in a copy of the context variables. Return it and its awaitable, if any.
@@ -243,7 +243,7 @@ class _Children(msgspec.Struct, eq=False):
         if not self._fiber.fair:
             return Inside(self._in_turn(effects, give))
         for index, effect in enumerate(effects):
-            started = self._begin(index, effect)
+            started = self._start(index, effect)
             if started is not None:
                 return self._in_tasks(started, effects, limit, give)
             if self._stopped:
@@ -251,10 +251,10 @@ class _Children(msgspec.Struct, eq=False):
 
         return self._exit(give)
 
-    def _begin(self, index: int, effect: AnyEffect) -> _Started | None:
+    def _start(self, index: int, effect: AnyEffect) -> _Started | None:
         """Start a child. Return it if it has to wait, and None if it has ended."""
         env = None if self._branches is None else self._branches.context_of(index)
-        child, pending, variables = begin(effect, self._fiber, env, later=self._budget < 0)
+        child, pending, variables = start_child(effect, self._fiber, env, later=self._budget < 0)
         if pending is not None:
             return index, child, pending, variables
 
@@ -299,16 +299,16 @@ class _Children(msgspec.Struct, eq=False):
                     self._running += 1
                     at, child, pending, variables = started
                     self._tasks.start(partial(self._go_on, at, child, pending), variables)
-                await self._room(limit)
+                await self._wait_for_slot(limit)
                 effect = None if self._stopped else next(effects, None)
                 if effect is None:
                     break
                 index += 1
-                started = self._begin(index, effect)
+                started = self._start(index, effect)
             if self._stopped:
                 self._tasks.cancel()
 
-    async def _room(self, limit: int) -> None:
+    async def _wait_for_slot(self, limit: int) -> None:
         """Wait until another child can run. If the budget is exhausted, let other tasks run."""
         while self._running >= limit and not self._stopped:
             self._freed = anyio.Event()
@@ -449,7 +449,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         env: ContextOf[Any] = ContextOf({**around.services, Scope: self._own})
         if not fiber.fair:
             return Inside(self._in_turn(effect, env, gives))
-        child, pending, variables = begin(effect, fiber, env)
+        child, pending, variables = start_child(effect, fiber, env)
         if pending is None:
             self._end(child.finish())
         else:
@@ -507,7 +507,7 @@ def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _
 
 
 @final
-class _Turn:
+class _LockTurn:
     """A program that waits for a lock."""
 
     __slots__ = ("_wake", "is_given")
@@ -539,7 +539,7 @@ class Lock(msgspec.Struct, eq=False, weakref=True):
     """True if a program holds the lock."""
     guard: AbstractContextManager[Any] = msgspec.field(default_factory=RLock)
     """A thread lock, held while this lock changes its owner, or while a plain function uses the resource."""
-    _queue: deque[_Turn] = msgspec.field(default_factory=deque[Any])
+    _queue: deque[_LockTurn] = msgspec.field(default_factory=deque[Any])
 
     def hold(self) -> EffectOf[None, Never, Scope]:
         """Wait until the lock is free and hold it until the scope closes."""
@@ -558,7 +558,7 @@ class Lock(msgspec.Struct, eq=False, weakref=True):
         return NOTHING
 
     def _wait(self, scope: Scope) -> EffectOf[None]:
-        mine = _Turn()
+        mine = _LockTurn()
         self._queue.append(mine)
 
         def end(exit_: Exit[Any, Any]) -> EffectOf[Any]:

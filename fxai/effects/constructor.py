@@ -34,6 +34,7 @@ from fxai.effects.effect import (
     Ask,
     Await,
     AwaitExit,
+    AwaitValue,
     EffectOf,
     FailCause,
     Fetch,
@@ -42,7 +43,6 @@ from fxai.effects.effect import (
     Succeed,
     Suspend,
     Sync,
-    Wait,
 )
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.mistake import Discarded, EffectInEffect, PlainAwaitable
@@ -131,7 +131,7 @@ def wait(  # type: ignore[overload-overlap]
 def wait(f: Callable[[], PlainAwaitable[_A]]) -> EffectOf[_A, Never, None]: ...  # type: ignore[overload-cannot-match]
 def wait(f: Callable[[], PlainAwaitable[Any]]) -> AnyEffect:
     """Return the effect that awaits `f()` and returns its value. An exception is a defect."""
-    return Wait(f)
+    return AwaitValue(f)
 
 
 @overload
@@ -330,7 +330,7 @@ def _await(awaitable: Awaitable[Any]) -> AnyEffect:
             raise TypeError(f"the awaitable returned {given!r}. Return a Result, an IOResult, or an effect.")
         return lifted
 
-    return FlatMap(Wait(lambda: awaitable), go)
+    return FlatMap(AwaitValue(lambda: awaitable), go)
 
 
 def of_result(result: Result[_A, _E]) -> EffectOf[_A, _E, None]:

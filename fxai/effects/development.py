@@ -37,7 +37,7 @@ _DEPTH = 6  # the depth of the search for effects inside the fields of an effect
 _MANY = 1000  # checked items of a list
 _HOLDERS = (tuple, list, dict, FunctionType, MethodType, CellType, partial)
 
-_Place: TypeAlias = tuple[CodeType, int]  # a call: the code, and the offset in it
+_Location: TypeAlias = tuple[CodeType, int]  # a call: the code, and the offset in it
 _Span: TypeAlias = tuple[
     int | None, int | None, int | None, int | None
 ]  # first line, last line, first column, last column
@@ -57,8 +57,8 @@ def is_on(environment: Mapping[str, str], modules: Mapping[str, Any], *, dev_mod
 
 ON = is_on(os.environ, sys.modules, dev_mode=sys.flags.dev_mode)
 
-_made: dict[int, tuple[_Place, ...]] = {}  # by identity, the origin of each free effect that has not run
-_told: dict[str, dict[Any, Any]] = {}  # by file, the lines with a warning
+_made: dict[int, tuple[_Location, ...]] = {}  # by identity, the origin of each free effect that has not run
+_warned: dict[str, dict[Any, Any]] = {}  # by file, the lines with a warning
 _steps: dict[int, CodeType] = {}  # by place, the code of a `yield from`, held so that its id stays unique
 _times: dict[int, int] = {}  # by place, the number of watched effects
 _left = [sys.maxsize]  # the number of further effects that fxai fully watches
@@ -73,7 +73,7 @@ class Op(int):
         return self
 
 
-def begin_test() -> None:
+def start_test() -> None:
     """Reset the limits at the start of a test, because a test can create very many effects."""
     _left[0] = _TEST
 
@@ -88,21 +88,21 @@ def make(effect: object) -> None:
     two: Any = one.f_back or one
     three: Any = two.f_back or two
     four: Any = three.f_back or three
-    place = id(one.f_code) + one.f_lasti + (id(two.f_code) + two.f_lasti) * 31
-    place += (id(three.f_code) + three.f_lasti) * 961 + (id(four.f_code) + four.f_lasti) * 29_791
-    times = _times.get(place, 0)
+    location = id(one.f_code) + one.f_lasti + (id(two.f_code) + two.f_lasti) * 31
+    location += (id(three.f_code) + three.f_lasti) * 961 + (id(four.f_code) + four.f_lasti) * 29_791
+    times = _times.get(location, 0)
     if times < _OFTEN:
-        _times[place] = times + 1
+        _times[location] = times + 1
         _note(effect, one)
 
 
 def _note(effect: object, frame: FrameType | None) -> None:
     _adopt(effect, _DEPTH)
-    places: list[_Place] = []
-    while frame is not None and len(places) < _CALLERS:
-        places.append((frame.f_code, frame.f_lasti))
+    locations: list[_Location] = []
+    while frame is not None and len(locations) < _CALLERS:
+        locations.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
-    _made[id(effect)] = tuple(places)
+    _made[id(effect)] = tuple(locations)
 
 
 def _adopt(holder: object, depth: int) -> None:
@@ -116,10 +116,10 @@ def _adopt(holder: object, depth: int) -> None:
 
 def drop(effect: object, is_over: Callable[[], bool] = sys.is_finalizing) -> None:  # a default outlives the module
     """Warn if a statement drops an effect that was never run and is not part of another effect."""
-    if is_over() or (places := _made.pop(id(effect), None)) is None:
+    if is_over() or (locations := _made.pop(id(effect), None)) is None:
         return
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    for code, made in places:
+    for code, made in locations:
         call = _Expression(code, made)
         if code is frame.f_code and frame.f_lasti > made and call.is_dropped(_span(code, frame.f_lasti)):
             _warn("an effect was dropped here, and never run: write `yield from` before it", code, call.span)
@@ -148,13 +148,13 @@ def iterate(effect: object) -> Generator[Any, Any, Any]:
     if _left[0] < 0:
         return steps
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    place, code = id(frame.f_code) + frame.f_lasti, frame.f_code
-    if place not in _steps:
+    location, code = id(frame.f_code) + frame.f_lasti, frame.f_code
+    if location not in _steps:
         taken = _Expression(code, frame.f_lasti)
         if taken.is_loop:
             _warn("an effect is not its items: `(yield from effect)` gives those", code, taken.span)
         else:
-            _steps[place] = code
+            _steps[location] = code
     return steps
 
 
@@ -177,12 +177,12 @@ class _Expression:
 
     def __init__(self, code: CodeType, offset: int) -> None:
         self.span: _Span = _span(code, offset)
-        first, last, begin, end = self.span
+        first, last, start, end = self.span
         lines = [] if first is None or last is None else linecache.getlines(code.co_filename)[first - 1 : last]
         encoded = [line.encode() for line in lines] or [b""]  # positions count bytes
-        self.before: str = encoded[0][:begin].decode(errors="ignore").strip()
+        self.before: str = encoded[0][:start].decode(errors="ignore").strip()
         self.after: str = encoded[-1][end:].partition(b"#")[0].decode(errors="ignore").strip()
-        self.text: str = encoded[0][begin:].decode(errors="ignore")
+        self.text: str = encoded[0][start:].decode(errors="ignore")
         """The first line of the expression."""
 
     def is_dropped(self, by: _Span) -> bool:
@@ -220,4 +220,4 @@ _ASSIGNED = re.compile(r"(?:.*;\s*)?([^\W\d]\w*)(?:\s*:[^=]+)?\s*=")
 
 def _warn(message: str, code: CodeType, span: _Span) -> None:
     file = code.co_filename
-    warnings.warn_explicit(message, NeverRunWarning, file, span[0] or 0, registry=_told.setdefault(file, {}))
+    warnings.warn_explicit(message, NeverRunWarning, file, span[0] or 0, registry=_warned.setdefault(file, {}))

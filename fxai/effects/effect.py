@@ -470,7 +470,7 @@ class Observe(Instruction, eq=False):
 
 
 @final
-class Wait(Instruction, eq=False):
+class AwaitValue(Instruction, eq=False):
     """The effect that awaits the awaitable that `f` returns."""
 
     f: Callable[[], Any]

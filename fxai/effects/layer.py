@@ -84,7 +84,7 @@ class MemoMap(msgspec.Struct, eq=False):
         The effect shares the services if they were built in a matching context. Otherwise it builds them.
         """
 
-        def begin(context: ContextOf[Any]) -> AnyEffect:
+        def start(context: ContextOf[Any]) -> AnyEffect:
             for entry in self._entries.get(layer, ()):
                 if entry.serves(context):
                     entry.hold(scope, is_shared=True)
@@ -95,7 +95,7 @@ class MemoMap(msgspec.Struct, eq=False):
             entry.hold(scope)
             return entry.build(build)
 
-        return Within(begin)
+        return Within(start)
 
     def forget(self, entry: _Entry) -> None:
         """Remove the entry, so that the next program builds the layer again."""
@@ -141,14 +141,14 @@ class _Entry(msgspec.Struct, eq=False):
     def build(self, build: Build) -> EffectOf[ContextOf[Any], Any, Any]:
         """Return the effect that builds the layer and wakes the waiting programs."""
 
-        def settle(exit_: Exit[ContextOf[Any], Any]) -> EffectOf[None]:
+        def finish(exit_: Exit[ContextOf[Any], Any]) -> EffectOf[None]:
             self._exit = exit_
             if isinstance(exit_, Succeeded):
                 return self._wake()
             self._memo.forget(self)
             return self._scope.close(exit_).ensuring(Suspend(self._wake))
 
-        return OnExit(Suspend(lambda: build(self._memo, self._scope)), settle)
+        return OnExit(Suspend(lambda: build(self._memo, self._scope)), finish)
 
     def _wake(self) -> EffectOf[None]:
         if self._ready is not None:
@@ -389,10 +389,10 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def build(self) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co | Scope | None]:
         """Return the effect that builds the layer in the enclosing scope."""
 
-        def begin(context: ContextOf[Any]) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
+        def start(context: ContextOf[Any]) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
             return self.build_in(MemoMap.of(context), context.fetch(Scope))
 
-        return Within(begin)
+        return Within(start)
 
     # -- combination
 
@@ -540,7 +540,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """Return `target` with the services of this layer. Users write `target.provide(layer)`."""
         if isinstance(target, EffectOf):
             make = self.__fx_make__
-            return _Provided(target, self) if make is None else _Joined(target, make)
+            return _Provided(target, self) if make is None else _JoinedContext(target, make)
         if isinstance(target, StreamOf):
             return target.provide_built(self.build())
         if isinstance(target, Merging):
@@ -561,7 +561,7 @@ class MergedOf(LayerOf[_Out, _E_co, _In_co]):
 
 
 @final
-class _Joined(Instruction, eq=False):
+class _JoinedContext(Instruction, eq=False):
     """An effect with services that need no effect to build."""
 
     source: Any
@@ -623,12 +623,12 @@ def _feed(target: AnyLayer, dependency: AnyLayer, *, keep: bool) -> AnyLayer:
 def _attempt(build: Callable[[Scope], AnyEffect], scope: Scope) -> AnyEffect:
     """Return the effect of `build` in its own scope. The scope closes with `scope`, or immediately after a failure."""
 
-    def begin() -> AnyEffect:
+    def start() -> AnyEffect:
         own = Scope()
         scope.add(own.close)
         return build(own).on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else own.close(end))
 
-    return Suspend(begin)
+    return Suspend(start)
 
 
 AnyLayer: TypeAlias = LayerOf[Any, Any, Any]

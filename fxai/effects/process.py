@@ -52,7 +52,7 @@ _UNREACHED: Final = (ProcessLookupError, PermissionError)  # the exceptions of a
 _log = logging.getLogger("fxai.effects")
 
 
-class _Entry(NamedTuple):
+class _ProcessEntry(NamedTuple):
     """A process of the system, as described by `/proc/PID/stat`."""
 
     pid: int
@@ -168,7 +168,7 @@ class ChildProcess:
         _tell((*known, *await _in_thread(self._holding)))
         await self._close_pipes()
 
-    async def _terminate(self, known: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
+    async def _terminate(self, known: tuple[_ProcessEntry, ...]) -> tuple[_ProcessEntry, ...]:
         """Request all processes to terminate, then kill them. Return the remaining processes."""
         self._signal(signal.SIGTERM, known)
         await self.gone_within(self._grace)
@@ -182,7 +182,7 @@ class ChildProcess:
             await anyio.sleep(_POLL)
         return ()
 
-    def _signal(self, number: signal.Signals, known: Iterable[_Entry]) -> None:
+    def _signal(self, number: signal.Signals, known: Iterable[_ProcessEntry]) -> None:
         if sys.platform == "win32":
             if self.exit_code is None:
                 self._raw.kill()
@@ -203,11 +203,11 @@ class ChildProcess:
             return False
         return True
 
-    async def _family(self, known: Iterable[_Entry]) -> tuple[_Entry, ...]:
+    async def _family(self, known: Iterable[_ProcessEntry]) -> tuple[_ProcessEntry, ...]:
         """Return the running processes that the program started, without the program."""
         return await _in_thread(lambda: self._find(tuple(known)))
 
-    def _find(self, known: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
+    def _find(self, known: tuple[_ProcessEntry, ...]) -> tuple[_ProcessEntry, ...]:
         table = _table()
         own, there = self._own, table.get(self.pid)
         # If the process id now belongs to another process, its group and its children do not belong to the program.
@@ -223,12 +223,12 @@ class ChildProcess:
         found.pop(self.pid if is_ours else 0, None)
         return tuple(found.values())
 
-    def _younger(self, table: Mapping[int, _Entry]) -> list[_Entry]:
+    def _younger(self, table: Mapping[int, _ProcessEntry]) -> list[_ProcessEntry]:
         """Return the processes that started at the same time as the program or later."""
         start = 0 if self._own is None else self._own.start
         return [one for one in table.values() if one.start >= start]
 
-    def _holding(self) -> tuple[_Entry, ...]:
+    def _holding(self) -> tuple[_ProcessEntry, ...]:
         """Return the processes that hold the output open after the program and its known processes ended.
 
         They can be children with another environment and without parents, or other processes that received the pipe.
@@ -270,7 +270,7 @@ async def _open(
     await shield(start(), hurry)  # an interrupted start would leave a process without a waiting parent
 
 
-def _tell(left: Iterable[_Entry]) -> None:
+def _tell(left: Iterable[_ProcessEntry]) -> None:
     names = {one.pid: f"{one.pid} ({one.name!r})" for one in left}
     if names:
         _log.warning(_LEFT, ", ".join(names.values()))
@@ -279,7 +279,7 @@ def _tell(left: Iterable[_Entry]) -> None:
 _LEFT: Final = "processes of an ended program may still run. Check the processes with these ids, and end them: %s"
 
 
-async def _in_thread(look: Callable[[], tuple[_Entry, ...]]) -> tuple[_Entry, ...]:
+async def _in_thread(look: Callable[[], tuple[_ProcessEntry, ...]]) -> tuple[_ProcessEntry, ...]:
     """Call `look` in a worker thread, because a system can have many processes. Other thread work does not delay it."""
     return await anyio.to_thread.run_sync(look, limiter=anyio.CapacityLimiter(1))
 
@@ -301,7 +301,7 @@ async def _quietly(close: Callable[[], Awaitable[None]]) -> None:
 # -- processes of the system
 
 
-def _table() -> dict[int, _Entry]:
+def _table() -> dict[int, _ProcessEntry]:
     """Return the running processes by their ids. Return {} on systems without `/proc`."""
     try:
         ids = [int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()]
@@ -310,7 +310,7 @@ def _table() -> dict[int, _Entry]:
     return {one.pid: one for one in map(_entry, ids) if one is not None}
 
 
-def _entry(pid: int) -> _Entry | None:
+def _entry(pid: int) -> _ProcessEntry | None:
     """Return the process if it runs. A process that ended and waits for its parent does not run."""
     try:
         text = (_PROC / f"{pid}/stat").read_bytes().decode(errors="replace")
@@ -320,16 +320,16 @@ def _entry(pid: int) -> _Entry | None:
     fields = rest.split()
     if len(fields) < 20 or fields[0] in "ZX":
         return None
-    return _Entry(pid, int(fields[19]), int(fields[1]), int(fields[2]), int(fields[3]), head.partition("(")[2])
+    return _ProcessEntry(pid, int(fields[19]), int(fields[1]), int(fields[2]), int(fields[3]), head.partition("(")[2])
 
 
-def _running(known: Iterable[_Entry]) -> tuple[_Entry, ...]:
+def _running(known: Iterable[_ProcessEntry]) -> tuple[_ProcessEntry, ...]:
     """Return the processes that still run under the same id."""
     now = ((one, _entry(one.pid)) for one in known)
     return tuple(one for one, there in now if there is not None and there.start == one.start)
 
 
-def _bears(one: _Entry, mark: str) -> bool:
+def _bears(one: _ProcessEntry, mark: str) -> bool:
     """Return true if the process started with the mark in its environment."""
     variables: list[bytes] = []
     with suppress(OSError):  # the process ended, or belongs to another user

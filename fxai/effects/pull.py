@@ -64,7 +64,7 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
     _items: deque[_A] = msgspec.field(default_factory=deque[Any])
     _exit: Exit[Any, Any] | None = None
     _ready: anyio.Event | None = None
-    _room: anyio.Event | None = None
+    _space: anyio.Event | None = None
 
     def offer(self, item: _A) -> None:
         """Add an item without waiting for free capacity."""
@@ -77,7 +77,7 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
 
         def start(_: object) -> Any:
             self.offer(item)
-            return _TAKEN if len(self._items) <= self._capacity else self._wait_for_room()
+            return _TAKEN if len(self._items) <= self._capacity else self._wait_for_space()
 
         return AwaitExit(start)
 
@@ -95,9 +95,9 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
     def _next(self, _: object) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
         if self._items:
             item = self._items.popleft()
-            if self._room is not None:
-                self._room.set()
-                self._room = None
+            if self._space is not None:
+                self._space.set()
+                self._space = None
             return Succeeded(item)
         if self._exit is None:
             return self._wait()
@@ -109,10 +109,10 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
             await self._ready.wait()
         return cast("Exit[Any, Any]", self._next(None))
 
-    async def _wait_for_room(self) -> Exit[None, Any]:
+    async def _wait_for_space(self) -> Exit[None, Any]:
         while len(self._items) > self._capacity:
-            self._room = self._room or anyio.Event()
-            await self._room.wait()
+            self._space = self._space or anyio.Event()
+            await self._space.wait()
         return _TAKEN
 
 
@@ -325,7 +325,7 @@ def steps(program: Callable[[Callable[[Any], Pull]], Pull]) -> Open:
 
     def start(fiber: Fiber) -> Exit[Pull, Any]:
         scope: Scope = fiber.env.fetch(Scope)
-        reading = _Reading(Fiber(fiber.env), fiber.env, scope)
+        reading = _FiberReading(Fiber(fiber.env), fiber.env, scope)
         reading.fiber.postpone(Suspend(partial(program, partial(_Emit, reading))))
         reading.token = scope.add(reading.close)
         return Succeeded(AwaitExit(reading.next))
@@ -337,7 +337,7 @@ def steps(program: Callable[[Callable[[Any], Pull]], Pull]) -> Open:
 class _Emit(Instruction, eq=False):
     """The effect that passes a value to the reader. The program continues at the next request."""
 
-    reading: _Reading
+    reading: _FiberReading
     value: Any
     op = Await.op
 
@@ -352,7 +352,7 @@ class _Emit(Instruction, eq=False):
 
 
 @final
-class _Reading(msgspec.Struct, eq=False):
+class _FiberReading(msgspec.Struct, eq=False):
     """A program during its reading. It has its own fiber, which pauses between two pulls."""
 
     fiber: Fiber

@@ -94,8 +94,8 @@ def _put(ref: Ref[_A], both: tuple[_B, _A]) -> _B:
 
 
 def _alone(ref: Ref[Any], change: EffectOf[_B, _E, _R]) -> EffectOf[_B, _E, _R]:
-    def begin() -> EffectOf[_B, _E, _R]:
+    def start() -> EffectOf[_B, _E, _R]:
         scope = Scope()
         return OnExit(Then(scope.around(ref.__lock__.hold()), change), scope.release)
 
-    return Suspend(begin)
+    return Suspend(start)

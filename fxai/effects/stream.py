@@ -277,11 +277,11 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     def provide_built(self, build: EffectOf[ContextOf[Any], Any, Any]) -> AnyStream:
         """Return the stream with the services that `build` returns in the scope of the stream."""
 
-        def begin(given: ContextOf[Any]) -> AnyEffect:
+        def start(given: ContextOf[Any]) -> AnyEffect:
             opened = enclose(self.__fx_open__, given).provide_context(given)
             return opened.map(lambda pull: enclose(pull, given).provide_context(given))
 
-        return StreamOf(build.flat_map(begin))
+        return StreamOf(build.flat_map(start))
 
     def provide_context(self, context: ContextOf[_R_co | None]) -> StreamOf[_A_co, _E_co, None]:
         """Return the stream with existing services."""

@@ -63,7 +63,7 @@ def serve_app(
         CannotListen: If the port is in use, or if this machine does not have the host.
     """
 
-    def begin() -> EffectOf[None, CannotListen]:
+    def start() -> EffectOf[None, CannotListen]:
         if event_loop() != "asyncio":
             raise RuntimeError(
                 "uvicorn requires asyncio. Run the program with backend='asyncio', or use a server for this event "
@@ -77,7 +77,7 @@ def serve_app(
         server = _Uvicorn(uvicorn.Config(app, http=cast(Any, connection), **_OPTIONS))
         return Await(lambda _: _serve(server, listening, lifespan, on_listening or (lambda _: None)))
 
-    return Suspend(begin)
+    return Suspend(start)
 
 
 @final

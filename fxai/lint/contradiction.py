@@ -3,9 +3,9 @@
 A contradiction is certain for values of the type that the keyword applies to. The search does not find every
 contradiction.
 
->>> [said for _, said in contradictions({"type": "integer", "minimum": 5, "maximum": 3})]
+>>> [problem for _, problem in contradictions({"type": "integer", "minimum": 5, "maximum": 3})]
 ['minimum 5 is greater than maximum 3']
->>> [said for _, said in contradictions({"type": "string", "pattern": "^[A-Z]{3}$", "minLength": 5})]
+>>> [problem for _, problem in contradictions({"type": "string", "pattern": "^[A-Z]{3}$", "minLength": 5})]
 ["'^[A-Z]{3}$' matches at most 3 characters, but minLength is 5"]
 
 `width` returns the shortest and the longest length that a pattern matches, if it can find them:
@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from fxai.schema.data import is_array, is_object
-from fxai.schema.pattern import Choice, Node, Other, PatternError, Series, longest, parse, shortest
+from fxai.schema.pattern import Alternation, Node, Other, PatternError, Series, longest, parse, shortest
 
 _COUNTED: Final = ("Length", "Items", "Properties", "Contains")
 
@@ -161,7 +161,9 @@ def width(pattern: str) -> tuple[int, int | None]:
     """Return the shortest and the longest match; None means no limit. An unsupported pattern returns (0, None)."""
     try:
         whole = parse(pattern)
-        inner = Choice(tuple(map(_without_anchors, whole.branches if isinstance(whole, Choice) else (whole,))))
+        inner = Alternation(
+            tuple(map(_without_anchors, whole.branches if isinstance(whole, Alternation) else (whole,)))
+        )
         return shortest(inner), longest(inner) if _is_anchored(pattern) else None
     except (PatternError, RecursionError):
         return 0, None

@@ -35,8 +35,12 @@ def number_findings(subject: Subject) -> Iterator[Finding]:
         )
     for api in (api for provider in subject.providers for api in provider.apis):
         if api.most_tools is not None and number > api.most_tools:
-            said = f"{number} tools, but {api.name} accepts {api.most_tools} in one request, so fxai omits the others"
-            yield RULES["too-many-tools"].finding(None, "", said, "Offer fewer tools: toolkit.pick(…) or .filter(…).")
+            problem = (
+                f"{number} tools, but {api.name} accepts {api.most_tools} in one request, so fxai omits the others"
+            )
+            yield RULES["too-many-tools"].finding(
+                None, "", problem, "Offer fewer tools: toolkit.pick(…) or .filter(…)."
+            )
 
 
 def name_findings(subject: Subject) -> Iterator[Finding]:
@@ -48,15 +52,15 @@ def name_findings(subject: Subject) -> Iterator[Finding]:
         yield from _name_changes(entry.tool, subject.providers)
         before = alike.setdefault(name.casefold().replace("-", "_"), name)
         if before != name:
-            said = f"{name!r} and {before!r} differ only in case, or in '-' and '_'"
-            yield RULES["name-alike"].finding(name, "/name", said, _RENAME)
+            problem = f"{name!r} and {before!r} differ only in case, or in '-' and '_'"
+            yield RULES["name-alike"].finding(name, "/name", problem, _RENAME)
     yield from _collisions(subject)
 
 
 def _odd_name(name: str) -> Iterator[Finding]:
     if name != name.strip() or not name.isprintable():
-        said = f"{name!r} starts or ends with a space, or contains invisible characters"
-        yield RULES["name-odd"].finding(name, "/name", said, "Use letters, digits, '_', and '-'.")
+        problem = f"{name!r} starts or ends with a space, or contains invisible characters"
+        yield RULES["name-odd"].finding(name, "/name", problem, "Use letters, digits, '_', and '-'.")
 
 
 def _name_changes(tool: AnyTool, providers: tuple[Provider, ...]) -> Iterator[Finding]:
@@ -66,8 +70,8 @@ def _name_changes(tool: AnyTool, providers: tuple[Provider, ...]) -> Iterator[Fi
         sent = provider.names.of(tool.name)
         if len(tool.name) > provider.names.length:
             most = provider.names.length
-            said = f"{len(tool.name)} characters, but {provider.name} accepts {most}, so fxai sends {sent!r}"
-            yield RULES["name-too-long"].finding(tool.name, "/name", said, f"Use at most {most} characters.")
+            problem = f"{len(tool.name)} characters, but {provider.name} accepts {most}, so fxai sends {sent!r}"
+            yield RULES["name-too-long"].finding(tool.name, "/name", problem, f"Use at most {most} characters.")
     short = [provider for provider in providers if len(tool.name) <= provider.names.length]
     for wire in dict.fromkeys(provider.names.of(tool.name) for provider in short):
         if wire != tool.name:
@@ -88,49 +92,51 @@ def _collisions(subject: Subject) -> Iterator[Finding]:
             if before != tool.name:
                 clashes.setdefault((before, tool.name, wire), []).append(provider.name)
     for (before, name, wire), providers in clashes.items():
-        said = f"{before!r} and {name!r} have the same name in requests to {' and '.join(providers)}: {wire!r}"
-        yield RULES["name-collision"].finding(name, "/name", said, _RENAME)
+        problem = f"{before!r} and {name!r} have the same name in requests to {' and '.join(providers)}: {wire!r}"
+        yield RULES["name-collision"].finding(name, "/name", problem, _RENAME)
 
 
 def wording_findings(subject: Subject) -> Iterator[Finding]:
     """Yield the problems of descriptions: missing, repeated, or too long."""
     first: dict[str, str] = {}
     for entry in subject.entries:
-        name, said = entry.tool.name, entry.description.strip()
+        name, problem = entry.tool.name, entry.description.strip()
         if not entry.asked:
             continue
-        if not said:
+        if not problem:
             remedy = "Describe its purpose, its use, and its result."
             yield RULES["tool-undescribed"].finding(name, "/description", "the tool has no description", remedy)
-        elif first.setdefault(said, name) != name:
-            message = f"the tool has the same description as {first[said]!r}"
+        elif first.setdefault(problem, name) != name:
+            message = f"the tool has the same description as {first[problem]!r}"
             yield RULES["description-doubled"].finding(name, "/description", message, "Describe how they differ.")
-        yield from _long_description(entry, said, subject)
+        yield from _long_description(entry, problem, subject)
         yield from _missing_descriptions(entry)
 
 
-def _long_description(entry: Entry, said: str, subject: Subject) -> Iterator[Finding]:
+def _long_description(entry: Entry, problem: str, subject: Subject) -> Iterator[Finding]:
     for api in (api for provider in subject.providers for api in provider.apis):
         most = api.longest_description
-        if most is not None and len(said) > most:
-            message = f"{len(said):,} characters, but {api.name} accepts {most:,}, so fxai omits the end"
+        if most is not None and len(problem) > most:
+            message = f"{len(problem):,} characters, but {api.name} accepts {most:,}, so fxai omits the end"
             remedy = "Shorten it, or move a part to the agent's instructions."
             yield RULES["description-too-long"].finding(entry.tool.name, "/description", message, remedy)
 
 
 def _missing_descriptions(entry: Entry) -> Iterator[Finding]:
-    for place in walk(entry.document):
-        if place.name is None or place.around or _needs_no_description(place, entry.document):
+    for location in walk(entry.document):
+        if location.name is None or location.around or _needs_no_description(location, entry.document):
             continue
         written = 'Use Annotated[…, msgspec.Meta(description="…")], or describe it in the docstring of the function.'
         remedy = written if entry.derived else 'Add "description": "…".'
-        at = f"/parameters{place.pointer}"
-        yield RULES["parameter-undescribed"].finding(entry.tool.name, at, f"{place.name!r} has no description", remedy)
+        at = f"/parameters{location.pointer}"
+        yield RULES["parameter-undescribed"].finding(
+            entry.tool.name, at, f"{location.name!r} has no description", remedy
+        )
 
 
-def _needs_no_description(place: Subschema, document: Any) -> bool:
+def _needs_no_description(location: Subschema, document: Any) -> bool:
     """Return True if a parameter has a description, also through its `$ref`, or only one possible value."""
-    schema = place.schema
+    schema = location.schema
     values = schema.get("enum")
     return "const" in schema or (is_array(values) and len(values) == 1) or _has_description(schema, document)
 

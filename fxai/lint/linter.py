@@ -153,8 +153,8 @@ def lint(subject: Subject, level: Severity = "warning") -> tuple[Finding, ...]:
 
 def in_order(findings: Iterator[Finding], names: list[str]) -> tuple[Finding, ...]:
     """Return the findings, each once: first findings of no single tool, then by tool in the order of `names`."""
-    places = {name: place for place, name in enumerate(names)}
-    return tuple(sorted(dict.fromkeys(findings), key=lambda found: places.get(found.tool or "", -1)))
+    locations = {name: location for location, name in enumerate(names)}
+    return tuple(sorted(dict.fromkeys(findings), key=lambda found: locations.get(found.tool or "", -1)))
 
 
 Explain: TypeAlias = Callable[[Cause[Any]], tuple[str, str]]

@@ -2,7 +2,7 @@
 
 >>> RULES["misspelt-keyword"].severity
 'error'
->>> len(RULES) == len({rule.says for rule in RULES.values()})
+>>> len(RULES) == len({rule.states for rule in RULES.values()})
 True
 
 A finding names its rule, its tool, and its location. It states the problem and a remedy.
@@ -182,7 +182,7 @@ class Finding(msgspec.Struct, frozen=True):
     remedy: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The tool and the pointer, which start the line of a finding."""
         return one_line(" ".join(part for part in (self.tool, self.pointer) if part)) or "the toolkit"
 
@@ -194,7 +194,7 @@ class Finding(msgspec.Struct, frozen=True):
     @override
     def __str__(self) -> str:
         """Return one line with the location, severity, rule, problem, and remedy."""
-        return f"{self.place}: {self.severity} {self.code}: {one_line(self.message)}. {one_line(self.remedy)}"
+        return f"{self.location}: {self.severity} {self.code}: {one_line(self.message)}. {one_line(self.remedy)}"
 
 
 def at_least(severity: Severity, least: Severity) -> bool:
@@ -213,12 +213,12 @@ class Rule(msgspec.Struct, frozen=True):
     Attributes:
         code: The code of the rule.
         severity: The severity of its findings, unless a finding sets another severity.
-        says: The problem that it finds, as a sentence.
+        states: The problem that it finds, as a sentence.
     """
 
     code: str
     severity: Severity
-    says: str
+    states: str
 
     def finding(
         self, tool: str | None, pointer: str, message: str, remedy: str, severity: Severity | None = None
@@ -278,5 +278,5 @@ _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     ("layer-failed", "error", "fxai cannot build the layer."),
 )
 
-RULES: Final = {code: Rule(code, severity, says) for code, severity, says in _TABLE}
+RULES: Final = {code: Rule(code, severity, states) for code, severity, states in _TABLE}
 """The rules by code. Their order is targets, names, descriptions, schemas, strict mode, annotations, handlers."""

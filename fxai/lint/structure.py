@@ -10,8 +10,8 @@ object. Wrap them in a Struct or in an object schema.
 
 >>> from fxai.schema.location import walk
 >>> document = {"type": "integer", "default": "ten"}
->>> for place in walk(document):
-...     print(*fitting_findings("tool", place, document))
+>>> for location in walk(document):
+...     print(*fitting_findings("tool", location, document))
 tool /parameters/default: warning default-misfit: bad default: expected integer, found string 'ten'. Correct the \
 value or the schema.
 
@@ -82,14 +82,14 @@ _HARMLESS: Final = frozenset(
 _LONGEST_WORD: Final = 40  # longer words are not compared with keywords
 
 
-def keyword_findings(tool: str, place: Subschema) -> Iterator[Finding]:
+def keyword_findings(tool: str, location: Subschema) -> Iterator[Finding]:
     """Yield the problems of the keywords of one schema."""
-    for keyword, value in place.schema.items():
-        at = pointer_to(f"/parameters{place.pointer}", keyword)
-        if keyword in _keywords_of(place.dialect):
-            yield from _without_effect(tool, at, keyword, place.schema)
+    for keyword, value in location.schema.items():
+        at = pointer_to(f"/parameters{location.pointer}", keyword)
+        if keyword in _keywords_of(location.dialect):
+            yield from _without_effect(tool, at, keyword, location.schema)
         elif keyword not in _HARMLESS and not keyword.startswith(("x-", "x_", "$")):
-            yield _unknown_keyword(tool, at, keyword, value, place)
+            yield _unknown_keyword(tool, at, keyword, value, location)
 
 
 def _without_effect(tool: str, at: str, keyword: str, schema: dict[str, Any]) -> Iterator[Finding]:
@@ -99,26 +99,26 @@ def _without_effect(tool: str, at: str, keyword: str, schema: dict[str, Any]) ->
     if kind is None or types is None or _TYPES[kind].intersection(names):
         return
     listed = " or ".join(names)
-    said = f"{keyword!r} applies to {kind}, but the type is {listed}"
-    yield RULES["keyword-without-effect"].finding(tool, at, said, "Remove the keyword, or correct the type.")
+    problem = f"{keyword!r} applies to {kind}, but the type is {listed}"
+    yield RULES["keyword-without-effect"].finding(tool, at, problem, "Remove the keyword, or correct the type.")
 
 
-def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, place: Subschema) -> Finding:
-    said = f"JSON Schema does not define the keyword {keyword!r}, so validators ignore it"
+def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, location: Subschema) -> Finding:
+    problem = f"JSON Schema does not define the keyword {keyword!r}, so validators ignore it"
     drafts = [dialect.name for dialect in DIALECTS.values() if keyword in dialect.keywords]
     if drafts:
-        said = f"{keyword!r} is not a keyword of {place.dialect.name}, only of {' and '.join(drafts)}"
+        problem = f"{keyword!r} is not a keyword of {location.dialect.name}, only of {' and '.join(drafts)}"
         remedy = "Set another $schema, or use the keyword of this draft."
-        return RULES["keyword-of-other-draft"].finding(tool, at, said, remedy)
-    near = _near_keyword(keyword, place.dialect)
+        return RULES["keyword-of-other-draft"].finding(tool, at, problem, remedy)
+    near = _near_keyword(keyword, location.dialect)
     if near is not None:
-        return RULES["misspelt-keyword"].finding(tool, at, said, f"Did you mean {near!r}?")
+        return RULES["misspelt-keyword"].finding(tool, at, problem, f"Did you mean {near!r}?")
     if keyword in _INSTEAD:
-        return RULES["unknown-keyword"].finding(tool, at, said, _INSTEAD[keyword], "warning")
-    if _is_a_schema(value, place):
+        return RULES["unknown-keyword"].finding(tool, at, problem, _INSTEAD[keyword], "warning")
+    if _is_a_schema(value, location):
         message = f"{keyword!r} looks like a parameter, but is next to the keywords"
         return RULES["misplaced-property"].finding(tool, at, message, f"Move it into properties: {keyword!r}.")
-    return RULES["unknown-keyword"].finding(tool, at, said, "Remove the keyword, or rename it to x-….")
+    return RULES["unknown-keyword"].finding(tool, at, problem, "Remove the keyword, or rename it to x-….")
 
 
 def _keywords_of(dialect: Dialect) -> Collection[str]:
@@ -137,12 +137,12 @@ def _near_keyword(keyword: str, dialect: Dialect) -> str | None:
     return lower.get(near[0]) if near else None
 
 
-def _is_a_schema(value: Any, place: Subschema) -> bool:
+def _is_a_schema(value: Any, location: Subschema) -> bool:
     """Return True if the value of an unknown keyword is a schema, and therefore a misplaced property of an object."""
-    return is_object(value) and ("type" in value or "$ref" in value) and "object" in str(place.schema.get("type"))
+    return is_object(value) and ("type" in value or "$ref" in value) and "object" in str(location.schema.get("type"))
 
 
-_SAYS_WHAT: Final = frozenset(
+_DESCRIPTIVE: Final = frozenset(
     ("type", "enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "anyOf", "oneOf", "allOf", "not", "if")
 )
 _VALUES: Final = frozenset(("properties", "items", "prefixItems"))
@@ -164,33 +164,33 @@ def structure_findings(subject: Subject) -> Iterator[Finding]:
         if entry.sound:
             yield from _request_findings(entry, subject.providers)
         declared: Declared = {}
-        for place in walk(entry.document):
-            yield from _place(entry, place, declared)
+        for location in walk(entry.document):
+            yield from _location(entry, location, declared)
 
 
 def document_findings(tool: str, document: Any) -> Iterator[Finding]:
     """Yield a finding for each location that makes a document an invalid JSON Schema."""
     for fault in document_faults(document):
-        said = f"expected {fault.expected}, found {fault.found}"
+        problem = f"expected {fault.expected}, found {fault.found}"
         remedy = "Correct the schema. In its present form it cannot validate values."
-        yield RULES["schema-error"].finding(tool, f"/parameters{fault.pointer}", said, remedy)
+        yield RULES["schema-error"].finding(tool, f"/parameters{fault.pointer}", problem, remedy)
 
 
 def _root(entry: Entry) -> Iterator[Finding]:
     document, tool = entry.document, entry.tool
-    said = document.get("type") if is_object(document) else None
+    problem = document.get("type") if is_object(document) else None
     if is_object(document):
         for union in _UNIONS:
             if union in document:
                 message = f"{union} at the root of the parameters, which every provider rejects"
                 remedy = "Move the union into a property, or explain it in the description."
                 yield RULES["root-union"].finding(tool.name, f"/parameters/{union}", message, remedy)
-                if said is None:
+                if problem is None:
                     return
-    if said != "object":
-        what = "have no type" if said is None else f"have type {said}"
+    if problem != "object":
+        what = "have no type" if problem is None else f"have type {problem}"
         message = f"the parameters {what}, but every provider requires an object"
-        remedy = "Wrap them in a Struct or in an object schema." if said else 'Add "type": "object".'
+        remedy = "Wrap them in a Struct or in an object schema." if problem else 'Add "type": "object".'
         yield RULES["root-not-object"].finding(tool.name, "/parameters/type", message, remedy)
 
 
@@ -212,37 +212,37 @@ def _request_findings(entry: Entry, providers: tuple[Provider, ...]) -> Iterator
                 yield RULES["property-name"].finding(name, f"/parameters{rewrite.pointer}", message, remedy)
 
 
-def _place(entry: Entry, place: Subschema, declared: Declared) -> Iterator[Finding]:
+def _location(entry: Entry, location: Subschema, declared: Declared) -> Iterator[Finding]:
     name = entry.tool.name
     if not entry.derived:
-        yield from keyword_findings(name, place)
-    yield from required_findings(name, place, entry.document, declared)
-    yield from _untyped_findings(entry, place)
-    for keyword, message in contradictions(place.schema):
-        at = f"/parameters{place.pointer}/{keyword}"
+        yield from keyword_findings(name, location)
+    yield from required_findings(name, location, entry.document, declared)
+    yield from _untyped_findings(entry, location)
+    for keyword, message in contradictions(location.schema):
+        at = f"/parameters{location.pointer}/{keyword}"
         kind = KINDS.get(keyword, "values").removesuffix("s")
         yield RULES["unsatisfiable"].finding(name, at, f"no {kind} is valid: {message}", "Correct one of them.")
     if entry.sound:
-        yield from fitting_findings(name, place, entry.document)
+        yield from fitting_findings(name, location, entry.document)
 
 
-def is_untyped(place: Subschema) -> bool:
+def is_untyped(location: Subschema) -> bool:
     """Return True if the schema of a parameter or an item has no type."""
-    return not place.around and place.keyword in _VALUES and not _SAYS_WHAT.intersection(place.schema)
+    return not location.around and location.keyword in _VALUES and not _DESCRIPTIVE.intersection(location.schema)
 
 
-def _untyped_findings(entry: Entry, place: Subschema) -> Iterator[Finding]:
-    if is_untyped(place):
-        what = repr(place.name) if place.name is not None else "an item"
+def _untyped_findings(entry: Entry, location: Subschema) -> Iterator[Finding]:
+    if is_untyped(location):
+        what = repr(location.name) if location.name is not None else "an item"
         message = f"{what} has no type, so any value is valid"
         remedy = "Use a type that is narrower than Any." if entry.derived else 'Add a "type".'
         severity: Severity | None = "info" if entry.derived else None
-        yield RULES["untyped"].finding(entry.tool.name, f"/parameters{place.pointer}", message, remedy, severity)
+        yield RULES["untyped"].finding(entry.tool.name, f"/parameters{location.pointer}", message, remedy, severity)
 
 
-def required_findings(tool: str, place: Subschema, document: Any, declared: Declared) -> Iterator[Finding]:
+def required_findings(tool: str, location: Subschema, document: Any, declared: Declared) -> Iterator[Finding]:
     """Yield the required names of a schema that are not properties. `declared` caches the properties of schemas."""
-    required, schemas = place.schema.get("required"), (place.schema, *place.around)
+    required, schemas = location.schema.get("required"), (location.schema, *location.around)
     if not is_array(required) or not any("properties" in schema for schema in schemas):  # without it, any name is valid
         return
     known: set[str] = set()
@@ -255,7 +255,7 @@ def required_findings(tool: str, place: Subschema, document: Any, declared: Decl
         if isinstance(name, str) and name not in known and not patterned:
             near = _near(name, known) if index < _MOST_LOOKED_FOR else []
             remedy = f"Did you mean {near[0]!r}?" if near else "Declare it in properties, or remove it."
-            at = f"/parameters{place.pointer}/required/{index}"
+            at = f"/parameters{location.pointer}/required/{index}"
             message = f"{name!r} is required, but no property has this name"
             yield RULES["required-unknown"].finding(tool, at, message, remedy)
 
@@ -285,32 +285,32 @@ def _declared_properties(schema: Any, document: Any, seen: set[int]) -> set[str]
 
 
 _VALUE_KEYWORDS: Final = ("default", "examples", "enum", "const")
-_SAYS_NOTHING: Final = frozenset(("title", "description", "$comment", "deprecated", "readOnly", "writeOnly"))
+_EMPTY: Final = frozenset(("title", "description", "$comment", "deprecated", "readOnly", "writeOnly"))
 _HERE: Final = "urn:fxai:document"
 _REFIT: Final = "Correct the value or the schema."
 
 
-def fitting_findings(tool: str, place: Subschema, document: Any) -> Iterator[Finding]:
+def fitting_findings(tool: str, location: Subschema, document: Any) -> Iterator[Finding]:
     """Yield the values in one schema of a valid document that are invalid for this schema."""
-    if not any(keyword in place.schema for keyword in _VALUE_KEYWORDS):
+    if not any(keyword in location.schema for keyword in _VALUE_KEYWORDS):
         return
-    at = f"/parameters{place.pointer}"
-    faults = _validator(place, document, ())
-    if "default" in place.schema:
-        for fault in faults(place.schema["default"])[:1]:
+    at = f"/parameters{location.pointer}"
+    faults = _validator(location, document, ())
+    if "default" in location.schema:
+        for fault in faults(location.schema["default"])[:1]:
             yield RULES["default-misfit"].finding(tool, f"{at}/default", f"bad default: {_fault_text(fault)}", _REFIT)
-    examples = place.schema.get("examples")
+    examples = location.schema.get("examples")
     for index, example in enumerate(examples if is_array(examples) else ()):
         for fault in faults(example)[:1]:
             message = f"bad example: {_fault_text(fault)}"
             yield RULES["example-misfit"].finding(tool, f"{at}/examples/{index}", message, _REFIT)
-    yield from _enum_findings(tool, at, place, document)
+    yield from _enum_findings(tool, at, location, document)
 
 
-def _enum_findings(tool: str, at: str, place: Subschema, document: Any) -> Iterator[Finding]:
-    enum = place.schema.get("enum")
+def _enum_findings(tool: str, at: str, location: Subschema, document: Any) -> Iterator[Finding]:
+    enum = location.schema.get("enum")
     values: list[Any] = enum if is_array(enum) else []
-    faults_of = _validator(place, document, ("enum",))
+    faults_of = _validator(location, document, ("enum",))
     misfits = {i: faults[0] for i, value in enumerate(values) if (faults := faults_of(value))}
     if values and len(misfits) == len(values):
         message = f"no value of the enum is valid for the rest: {found_in(values[0])} {_fault_text(misfits[0])}"
@@ -321,8 +321,8 @@ def _enum_findings(tool: str, at: str, place: Subschema, document: Any) -> Itera
         message = f"{found_in(values[index])} is never valid: {_fault_text(fault)}"
         remedy = "Remove the value, or allow it in the other keywords."
         yield RULES["enum-misfit"].finding(tool, f"{at}/enum/{index}", message, remedy)
-    if "const" in place.schema:
-        for fault in _validator(place, document, ("const",))(place.schema["const"])[:1]:
+    if "const" in location.schema:
+        for fault in _validator(location, document, ("const",))(location.schema["const"])[:1]:
             message = f"the const is never valid: {_fault_text(fault)}"
             yield RULES["unsatisfiable"].finding(tool, f"{at}/const", message, "Correct it, or the other keywords.")
 
@@ -332,30 +332,30 @@ def _fault_text(fault: Fault) -> str:
     return f"expected {fault.expected}, found {fault.found}{inside}"
 
 
-def _validator(place: Subschema, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
+def _validator(location: Subschema, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
     """Return a validator for the schema without the keywords `without`."""
-    schema = {keyword: inner for keyword, inner in place.schema.items() if keyword not in without}
-    if not set(schema) - _SAYS_NOTHING - set(_VALUE_KEYWORDS[:2]):
+    schema = {keyword: inner for keyword, inner in location.schema.items() if keyword not in without}
+    if not set(schema) - _EMPTY - set(_VALUE_KEYWORDS[:2]):
         return _no_faults
     text = str({keyword: inner for keyword, inner in schema.items() if keyword not in _VALUE_KEYWORDS})
-    if place.pointer and ("$ref" in text or "Ref'" in text):
+    if location.pointer and ("$ref" in text or "Ref'" in text):
         # without one of its keywords, the schema is no longer the target of references in the document
-        return _no_faults if without else _inside(document, place).validate
-    return JsonSchema.trust({"$schema": place.dialect.uri, **schema}).validate
+        return _no_faults if without else _inside(document, location).validate
+    return JsonSchema.trust({"$schema": location.dialect.uri, **schema}).validate
 
 
 def _no_faults(_: Any) -> tuple[Fault, ...]:
     return ()
 
 
-def _inside(document: Any, place: Subschema) -> JsonSchema:
+def _inside(document: Any, location: Subschema) -> JsonSchema:
     """Return the schema as a separate document that contains the targets of its references."""
-    dialect: Dialect = place.dialect
+    dialect: Dialect = location.dialect
     name = str(document.get(dialect.id_keyword) or _HERE)
     kept = "$defs" if "$defs" in dialect.keywords else "definitions"
     whole = {**document, "$schema": dialect.uri, dialect.id_keyword: name}
     return JsonSchema.trust(
-        {"$schema": dialect.uri, "allOf": [{"$ref": f"{name}#{place.pointer}"}], kept: {"document": whole}}
+        {"$schema": dialect.uri, "allOf": [{"$ref": f"{name}#{location.pointer}"}], kept: {"document": whole}}
     )
 
 
@@ -382,37 +382,37 @@ def _strict_findings(entry: Entry, subject: Subject) -> Iterator[Finding]:
     known = _known_keywords(entry, asked=asked)
     for provider in subject.providers:
         form = strict_form(document, provider.strict, explicit_null=entry.tool.get(ExplicitNull))
-        obstacles, reasons = (
+        unsupported, reasons = (
             (weakened, form.unwrap().weakened) if isinstance(form, Success) else (impossible, form.failure())
         )
         for each in reasons:
             if each.keyword in known.get(each.pointer, ()):
                 continue
-            obstacles.setdefault((each.pointer, each.keyword, each.reason), []).append(provider.name)
+            unsupported.setdefault((each.pointer, each.keyword, each.reason), []).append(provider.name)
     for key, providers in impossible.items():
         message = f"the tool has no strict form for {' and '.join(providers)}: {_strict_reason(key)}"
         remedy = _ASKED if asked else _MEANT
-        yield RULES["strict-impossible"].finding(entry.tool.name, _strict_place(key), message, remedy, severity)
+        yield RULES["strict-impossible"].finding(entry.tool.name, _strict_location(key), message, remedy, severity)
     for key, providers in weakened.items():
         message = f"strict mode of {' and '.join(providers)} cannot enforce this: {_strict_reason(key)}"
         remedy = _APART if key[2] == NULL_LOST else _CHECKED
-        yield RULES["strict-weakened"].finding(entry.tool.name, _strict_place(key), message, remedy)
+        yield RULES["strict-weakened"].finding(entry.tool.name, _strict_location(key), message, remedy)
 
 
 def _known_keywords(entry: Entry, *, asked: bool) -> dict[str, set[str]]:
     """Return the keywords that another rule already reports, by location."""
     known: dict[str, set[str]] = {}
     declared: Declared = {}
-    for place in walk(entry.document):
-        if any(required_findings("", place, entry.document, declared)):
-            known.setdefault(place.pointer, set()).add("required")
-        if is_untyped(place) and not (asked or entry.derived):
-            known.setdefault(place.pointer, set()).add("type")
-            known.setdefault(place.pointer.removesuffix("/items"), set()).add("items")
+    for location in walk(entry.document):
+        if any(required_findings("", location, entry.document, declared)):
+            known.setdefault(location.pointer, set()).add("required")
+        if is_untyped(location) and not (asked or entry.derived):
+            known.setdefault(location.pointer, set()).add("type")
+            known.setdefault(location.pointer.removesuffix("/items"), set()).add("items")
     return known
 
 
-def _strict_place(key: tuple[str, str, str]) -> str:
+def _strict_location(key: tuple[str, str, str]) -> str:
     return f"/parameters{key[0]}"
 
 

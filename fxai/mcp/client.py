@@ -96,8 +96,8 @@ def stdio(
     Raises:
         ValueError: If an environment variable is not a string, or if an option has an invalid value.
     """
-    place = None if cwd is None else os.fspath(cwd)
-    return _server(ServerProgram(command, args, place, Concealed(dict(env or {})), grace), options)
+    location = None if cwd is None else os.fspath(cwd)
+    return _server(ServerProgram(command, args, location, Concealed(dict(env or {})), grace), options)
 
 
 def http(
@@ -204,7 +204,7 @@ class McpServer(msgspec.Struct, frozen=True):
     @override
     def __repr__(self) -> str:
         prefix = f", prefix={self.settings.prefix!r}" if self.settings.prefix else ""
-        return f"McpServer({self.name!r}, {self.settings.endpoint.place!r}{prefix})"
+        return f"McpServer({self.name!r}, {self.settings.endpoint.location!r}{prefix})"
 
 
 def _replace(server: McpServer, **changes: Any) -> McpServer:
@@ -230,8 +230,8 @@ def _check_names(server: McpServer, connection: Connection) -> EffectOf[None, Mc
         if not missing:
             return NOTHING
         known = ", ".join(connection.known_names) or "none"
-        said = f"unknown tool {missing[0]!r}. Known tools: {known}"
-        return fail(McpError(server.name, "no-such-tool", said, "Pass names of existing tools to `only`"))
+        message = f"unknown tool {missing[0]!r}. Known tools: {known}"
+        return fail(McpError(server.name, "no-such-tool", message, "Pass names of existing tools to `only`"))
 
     return Suspend(check)
 
@@ -241,4 +241,4 @@ def _origin(server: McpServer) -> str:
     endpoint = server.settings.endpoint
     where = endpoint.cwd if isinstance(endpoint, ServerProgram) else endpoint.url
     given = endpoint.env if isinstance(endpoint, ServerProgram) else endpoint.headers
-    return f"{server.name}#{sha256(repr((endpoint.place, where, given)).encode()).hexdigest()[:8]}"
+    return f"{server.name}#{sha256(repr((endpoint.location, where, given)).encode()).hexdigest()[:8]}"

@@ -76,7 +76,7 @@ class Flaw(msgspec.Struct, frozen=True):
 
     tool: str | None
     """The called tool. None for the list of tools."""
-    said: str
+    problem: str
     """The difference."""
 
 
@@ -192,8 +192,8 @@ class Connection:
             wrong = [name for name in names if name not in self._held]
             if wrong:
                 held = ", ".join(self._held) or "none"
-                said = f"tool {wrong[0]!r} is not blocked. Blocked tools: {held}"
-                return fail(McpError(self.name, "held-back", said))
+                problem = f"tool {wrong[0]!r} is not blocked. Blocked tools: {held}"
+                return fail(McpError(self.name, "held-back", problem))
             chosen = {name: self._held[name][0].digests() for name in names or self._held}
             return self._pins.approve(self.name, chosen).and_then(sync(self.mark_stale))
 
@@ -307,18 +307,18 @@ class Connection:
         tool: McpTool | None = None,
     ) -> EffectOf[object, McpCallError]:
         if name in self._held:
-            said = f"blocked tool: {_parts(self._held[name][1])}"
-            return fail(McpError(self.name, "held-back", said, "Approve it again", name))
+            problem = f"blocked tool: {_parts(self._held[name][1])}"
+            return fail(McpError(self.name, "held-back", problem, "Approve it again", name))
         known = tool or self._tools.get(name)
         version = self._link.about[2]
-        told = annotate_span({"mcp.method.name": "tools/call", "mcp.protocol.version": version, **self._reached})
-        answer = told.and_then(over_link(lambda: self._link.call(name, arguments, progress)))
+        reported = annotate_span({"mcp.method.name": "tools/call", "mcp.protocol.version": version, **self._reached})
+        answer = reported.and_then(over_link(lambda: self._link.call(name, arguments, progress)))
         return answer.flat_map(lambda got: self._value(name, known, got))
 
     def _value(self, name: str, tool: McpTool | None, answer: CallResult) -> EffectOf[object, McpCallError]:
         """Return the value of a result. If the result breaks the protocol, the tool still ran, so note a flaw."""
-        for said in answer.flaws:
-            self._note(name, said)
+        for problem in answer.flaws:
+            self._note(name, problem)
         content, structured, is_structured = answer.content, answer.structured, answer.is_structured
         if answer.is_error:
             text = content_text(content)
@@ -326,18 +326,18 @@ class Connection:
             return fail(McpToolError(name, text, blocks, structured))
         if tool is not None and tool.output is not None:
             if not is_structured:
-                structured, is_structured, said = _from_text(content, tool.output)
-                self._note(name, said)
+                structured, is_structured, problem = _from_text(content, tool.output)
+                self._note(name, problem)
             elif faults := tool.output.validate(structured):
                 self._note(name, f"the result does not match the output schema of the tool: {DecodeFailure(faults)}")
         return Succeed(result_value(content, structured, is_structured=is_structured))
 
-    def _note(self, tool: str | None, said: str) -> None:
-        flaw = Flaw(tool, said[:_FLAW])
+    def _note(self, tool: str | None, problem: str) -> None:
+        flaw = Flaw(tool, problem[:_FLAW])
         if flaw not in self._flaws and len(self._flaws) < _FLAWS:
             self._flaws[flaw] = None
             calling = "" if tool is None else f", call of {tool!r}"
-            _log.warning("MCP server %r%s: %s", self.name, calling, flaw.said)
+            _log.warning("MCP server %r%s: %s", self.name, calling, flaw.problem)
 
 
 def progress_channel() -> Channel[dict[str, Any]]:
@@ -348,8 +348,8 @@ def progress_channel() -> Channel[dict[str, Any]]:
 @gen
 def show_progress(progress: Channel[dict[str, Any]], context: CallContext) -> Gen[None]:
     """Emit each notification as a preliminary result until the channel ends."""
-    while (told := (yield from progress.take())) is not END:
-        yield from context.preliminary(told)
+    while (reported := (yield from progress.take())) is not END:
+        yield from context.preliminary(reported)
 
 
 def over_link(ask: Callable[[], Awaitable[_A]]) -> EffectOf[_A, McpError]:
@@ -359,15 +359,15 @@ def over_link(ask: Callable[[], Awaitable[_A]]) -> EffectOf[_A, McpError]:
 
 def _from_text(content: Sequence[Mapping[str, Any]], output: JsonSchema) -> tuple[Any, bool, str]:
     """Read the structured content from the text of a result. Return the value, True if it is valid, and the flaw."""
-    said = "the tool has an output schema, but its result has no structured content"
+    problem = "the tool has an output schema, but its result has no structured content"
     text = content_text(content[:1])
     parsed = parse_json(text) if text.strip() else None  # a blank string is not an empty object here
     if not isinstance(parsed, Success):
-        return None, False, said
+        return None, False, problem
     value = parsed.unwrap()
     if faults := output.validate(value):
-        return None, False, f"{said}, and its text does not match: {DecodeFailure(faults)}"
-    return value, True, f"{said}, so fxai read the JSON of its text"
+        return None, False, f"{problem}, and its text does not match: {DecodeFailure(faults)}"
+    return value, True, f"{problem}, so fxai read the JSON of its text"
 
 
 def _parts(parts: tuple[str, ...]) -> str:

@@ -68,8 +68,8 @@ class _Message(msgspec.Struct):
     @property
     def forgets(self) -> bool:
         """True if the message is an error about an unknown session."""
-        said = str(self.error.get("message")) if is_object(self.error) else ""
-        return bool(_SESSION.search(said) and _GONE.search(said))
+        message = str(self.error.get("message")) if is_object(self.error) else ""
+        return bool(_SESSION.search(message) and _GONE.search(message))
 
 
 @asynccontextmanager
@@ -316,7 +316,7 @@ def _headers_of(response: httpx2.Response) -> list[tuple[str, str]]:
     return [(name, value) for name, value in response.headers.multi_items() if name.lower() not in gone]
 
 
-def _error_response(request: httpx2.Request, code: int, said: str, data: Any = None) -> httpx2.Response:
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": said, "data": data}}
+def _error_response(request: httpx2.Request, code: int, message: str, data: Any = None) -> httpx2.Response:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message, "data": data}}
     headers = {"content-type": "application/json"}
     return httpx2.Response(503, headers=headers, content=msgspec.json.encode(error), request=request)

@@ -150,10 +150,10 @@ class Link:
         async def ask(deadline: Deadline, session: Session) -> CallResult:
             token = f"fxai-{next(_tokens)}"
 
-            def hear(told: dict[str, Any]) -> None:
+            def hear(params: dict[str, Any]) -> None:
                 deadline.extend()
                 if progress is not None:
-                    progress(told)
+                    progress(params)
 
             session.watch.progress[token] = hear
             try:
@@ -180,13 +180,13 @@ class Link:
             raise LinkError(self._session.report.failure(raised, "answer", tool)) from raised
 
     def _too_late(self, deadline: Deadline | None, seconds: float | None, doing: str, tool: str | None) -> McpError:
-        said, option = f"did not {doing} within {seconds:g} s", "timeout" if tool is None else "call_timeout"
+        message, option = f"did not {doing} within {seconds:g} s", "timeout" if tool is None else "call_timeout"
         if deadline is not None and deadline.is_extended and deadline.is_spent:
             total = max(self._settings.total_timeout or 0.0, seconds or 0.0)
-            said, option = f"did not {doing} within {total:g} s in total", "total_timeout"
+            message, option = f"did not {doing} within {total:g} s in total", "total_timeout"
         elif deadline is not None and deadline.is_extended:
-            said = f"reported no progress for {seconds:g} s"
-        return self._session.report.problem("timeout", said, f"Pass a longer {option}=", tool)
+            message = f"reported no progress for {seconds:g} s"
+        return self._session.report.problem("timeout", message, f"Pass a longer {option}=", tool)
 
     async def _in_session(self, ask: Callable[[Session], Awaitable[_A]]) -> _A:
         """Send a request. If the server forgot the session, send the request again in a new session."""
@@ -257,15 +257,15 @@ class Link:
                 return self._read(session, name, token)
             state = answer.request_state
             responses = await self._inputs(session, name, answer.input_requests)
-        said = f"requested input in more than {_ROUNDS} rounds"
-        raise LinkError(session.report.problem("input-required", said, REPORT, name))
+        message = f"requested input in more than {_ROUNDS} rounds"
+        raise LinkError(session.report.problem("input-required", message, REPORT, name))
 
     def _read(self, session: Session, name: str, token: str) -> CallResult:
         result = session.watch.results.pop(token, {})
         most = self._settings.limits.contents
         if (count := count_contents(result)) > most:
-            said = f"the result has {count} content blocks, more than {most}"
-            raise LinkError(session.report.problem("limit", said, _RAISE, name))
+            message = f"the result has {count} content blocks, more than {most}"
+            raise LinkError(session.report.problem("limit", message, _RAISE, name))
         return read_result(result)
 
     async def _send(self, session: Session, request: wire.CallToolRequest) -> Any:
@@ -292,9 +292,9 @@ class Link:
         for key, request in requests.items():
             answer = await asked.dispatch_input_request(ClientRequestContext(session=asked, request_id=key), request)
             if isinstance(answer, wire.ErrorData):
-                said = f"requested input ({request.method}) without an answer: {answer.message}"
+                message = f"requested input ({request.method}) without an answer: {answer.message}"
                 remedy = "Pass elicit=, a function that answers" if "elicit" in request.method else "Omit the tool"
-                raise LinkError(session.report.problem("input-required", said, remedy, tool))
+                raise LinkError(session.report.problem("input-required", message, remedy, tool))
             answers[key] = answer
         return answers
 

@@ -54,41 +54,41 @@ class Report:
         if isinstance(raised, MCPError):
             return self._protocol_error(raised, doing, tool)
         if isinstance(raised, ValidationError):
-            said = f"the answer breaks the protocol: {brief(raised)}"
-            return self.problem("invalid-answer", said, REPORT, tool)
+            message = f"the answer breaks the protocol: {brief(raised)}"
+            return self.problem("invalid-answer", message, REPORT, tool)
         if isinstance(raised, HeaderError):
             return self.problem("authentication", str(raised), _HEADERS, tool)
         if isinstance(raised, RuntimeError) and str(raised).startswith(_OTHER_VERSION):
-            said = f"unknown protocol version {str(raised)[len(_OTHER_VERSION) :][:60]!r}"
-            return self.problem("protocol", said, f"Use a server with one of {_VERSIONS}", tool)
+            message = f"unknown protocol version {str(raised)[len(_OTHER_VERSION) :][:60]!r}"
+            return self.problem("protocol", message, f"Use a server with one of {_VERSIONS}", tool)
         if isinstance(raised, OSError) and doing == "start":
-            said = f"cannot start {self._settings.endpoint.place!r}: {_reason(raised)}"
-            return self.problem("start", said, _start_remedy(self._settings.endpoint), tool)
+            message = f"cannot start {self._settings.endpoint.location!r}: {_reason(raised)}"
+            return self.problem("start", message, _start_remedy(self._settings.endpoint), tool)
         if isinstance(raised, httpx2.HTTPError | httpx2.InvalidURL | OSError):
-            said = f"cannot reach {self._settings.endpoint.place!r}: {raised}"
-            return self.problem("connection", said, _REACH, tool)
+            message = f"cannot reach {self._settings.endpoint.location!r}: {raised}"
+            return self.problem("connection", message, _REACH, tool)
         return self.problem("protocol", f"{type(raised).__name__}: {raised}", "", tool)
 
     def _protocol_error(self, error: MCPError, doing: str, tool: str | None) -> McpError:
-        code, said = error.code, error.message
+        code, message = error.code, error.message
         if is_lost(error):
-            return self.problem("connection", self._end_of(said), _RESTART if doing == "start" else REOPEN, tool)
+            return self.problem("connection", self._end_of(message), _RESTART if doing == "start" else REOPEN, tool)
         if code == SESSION_GONE:
-            return self.problem("connection", f"the session has ended: the server answered {said}", REOPEN, tool)
+            return self.problem("connection", f"the session has ended: the server answered {message}", REOPEN, tool)
         if code == BAD_HEADER:
-            return self.problem("authentication", said, _HEADERS, tool)
+            return self.problem("authentication", message, _HEADERS, tool)
         if code == HTTP_STATUS:
             return self._refusal(error, tool)
         if code == NETWORK:
-            place = self._settings.endpoint.place
-            return self.problem("connection", f"cannot reach {place!r}: {said}", _REACH, tool)
-        if code == NO_ANSWER or (code == wire.PARSE_ERROR and said.startswith(UNREAD)):
-            return self.problem("invalid-answer", said if code == NO_ANSWER else _unread(said), REPORT, tool)
+            location = self._settings.endpoint.location
+            return self.problem("connection", f"cannot reach {location!r}: {message}", _REACH, tool)
+        if code == NO_ANSWER or (code == wire.PARSE_ERROR and message.startswith(UNREAD)):
+            return self.problem("invalid-answer", message if code == NO_ANSWER else _unread(message), REPORT, tool)
         kind = _CODES.get(code, "protocol")
         remedy = _RESTART if doing == "start" else ""
         if code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
             remedy = "Pass elicit=, a function that answers the server's questions"
-        return self.problem(kind, f"answered with the error {code}: {said}", remedy, tool, code)
+        return self.problem(kind, f"answered with the error {code}: {message}", remedy, tool, code)
 
     def _refusal(self, error: MCPError, tool: str | None) -> McpError:
         """Return the failure of an HTTP status."""
@@ -96,20 +96,20 @@ class Report:
         remedy = "Pass a token= or headers= that the server accepts" if is_ours else "Try again later"
         return self.problem("authentication" if is_ours else "connection", f"answered {error.message}", remedy, tool)
 
-    def _end_of(self, said: str) -> str:
+    def _end_of(self, message: str) -> str:
         if not isinstance(self._settings.endpoint, ServerProgram):
-            return f"the connection was lost: {said}"
+            return f"the connection was lost: {message}"
         code = self.watch.process()
         how = "" if code is None else f" with the exit code {code}" if code >= 0 else f" by the signal {-code}"
         return f"the program ended{how}" if how else "closed its output"
 
     def problem(
-        self, kind: McpErrorKind, said: str, remedy: str = "", tool: str | None = None, code: int | None = None
+        self, kind: McpErrorKind, message: str, remedy: str = "", tool: str | None = None, code: int | None = None
     ) -> McpError:
         """Return a failure of the server, with the end of its standard error and other hints."""
         hints = self.watch.hints
-        said = f"{said} ({hints})" if hints and hints not in said else said
-        return McpError(self._settings.name, kind, said, remedy, tool, code, self.watch.stderr)
+        message = f"{message} ({hints})" if hints and hints not in message else message
+        return McpError(self._settings.name, kind, message, remedy, tool, code, self.watch.stderr)
 
 
 def is_lost(raised: BaseException) -> bool:
@@ -117,8 +117,8 @@ def is_lost(raised: BaseException) -> bool:
     return isinstance(raised, MCPError) and raised.code == wire.CONNECTION_CLOSED and raised.message.startswith(_LOST)
 
 
-def _unread(said: str) -> str:
-    found = _INVALID.search(said)
+def _unread(message: str) -> str:
+    found = _INVALID.search(message)
     why = found[1].replace("recursion limit exceeded", "nested too deep") if found else "not a JSON-RPC message"
     return f"cannot read the answer as JSON: {why}"
 
@@ -131,8 +131,8 @@ def _start_remedy(endpoint: ServerProgram | Address) -> str:
 
 
 def _reason(raised: OSError) -> str:
-    said = raised.strerror or str(raised)
-    return f"{said} ({raised.filename!r})" if raised.filename else said
+    message = raised.strerror or str(raised)
+    return f"{message} ({raised.filename!r})" if raised.filename else message
 
 
 def leaf(raised: BaseException) -> BaseException:

@@ -88,11 +88,11 @@ def _content(result: Mapping[str, Any], flaws: list[str]) -> tuple[dict[str, Any
     if not is_array(content):
         flaws.append(f"content must be an array, got {type(content).__name__}")
         return (_block(content),)
-    odd = [(place, fault) for place, block in enumerate(content) if (fault := _fault(block)) is not None]
+    odd = [(location, fault) for location, block in enumerate(content) if (fault := _fault(block)) is not None]
     if odd:
-        place, fault = odd[0]
+        location, fault = odd[0]
         more = f" (and {len(odd) - 1} more)" if len(odd) > 1 else ""
-        flaws.append(f"content[{place}]{fault}{more}")
+        flaws.append(f"content[{location}]{fault}{more}")
     return tuple(_block(block) for block in content)
 
 
@@ -258,7 +258,7 @@ class McpError(msgspec.Struct, frozen=True, tag_field="type", tag="mcp-error", o
     """The name of the server in this program."""
     kind: McpErrorKind
     """The kind of failure."""
-    said: str
+    problem: str
     """The event."""
     remedy: str = ""
     """The remedy. It can be empty."""
@@ -277,10 +277,10 @@ class McpError(msgspec.Struct, frozen=True, tag_field="type", tag="mcp-error", o
     @override
     def __str__(self) -> str:
         calling = f", call of {self.tool!r}" if self.tool is not None else ""
-        told = f"MCP server {self.server!r}{calling}: {self.said}"
+        text = f"MCP server {self.server!r}{calling}: {self.problem}"
         if self.remedy:
-            told += f". {self.remedy}"
-        return f"{told}\nstandard error ends with:\n{self.stderr}" if self.stderr else told
+            text += f". {self.remedy}"
+        return f"{text}\nstandard error ends with:\n{self.stderr}" if self.stderr else text
 
 
 @final
@@ -289,10 +289,10 @@ class McpToolError(msgspec.Struct, frozen=True, tag_field="type", tag="mcp-tool-
 
     tool: str
     """The name of the tool at the server."""
-    said: str
+    problem: str
     """The texts of the result, joined."""
     content: tuple[Any, ...] = ()
-    """The content blocks of the result as JSON values. `()` if the result is one text, which is `said`."""
+    """The content blocks of the result as JSON values. `()` if the result is one text, which is `problem`."""
     structured: Any = None
     """The structured content of the result, or None."""
 
@@ -303,11 +303,11 @@ class McpToolError(msgspec.Struct, frozen=True, tag_field="type", tag="mcp-tool-
 
     @override
     def __str__(self) -> str:
-        return f"tool {self.tool!r} failed: {self.said or 'without a reason'}"
+        return f"tool {self.tool!r} failed: {self.problem or 'without a reason'}"
 
     @override
     def __hash__(self) -> int:
-        return hash((McpToolError, self.tool, self.said))
+        return hash((McpToolError, self.tool, self.problem))
 
 
 class LinkError(Exception):

@@ -184,9 +184,9 @@ class Session:
             return
         if self.watch.trouble is not None:
             raise LinkError(self.report.problem(*self.watch.trouble))
-        said = f"did not answer within {self._settings.timeout:g} s after its start"
+        answered = f"did not answer within {self._settings.timeout:g} s after its start"
         raise LinkError(
-            self.report.problem("timeout", said, "Check that the server speaks MCP, or pass a longer timeout=")
+            self.report.problem("timeout", answered, "Check that the server speaks MCP, or pass a longer timeout=")
         )
 
     @property
@@ -313,9 +313,9 @@ class Session:
         context: ClientRequestContext,  # noqa: ARG002
         params: wire.ElicitRequestParams,
     ) -> wire.ElicitResult | wire.ErrorData:
-        said = params.model_dump(by_alias=True, mode="json", exclude_unset=True)
-        schema: Any = said.get("requestedSchema") or {}
-        asked = Elicitation(self._settings.name, params.message, schema, said.get("url"))
+        answered = params.model_dump(by_alias=True, mode="json", exclude_unset=True)
+        schema: Any = answered.get("requestedSchema") or {}
+        asked = Elicitation(self._settings.name, params.message, schema, answered.get("url"))
         try:
             with self._deadlines.standing_still():
                 given = elicit(asked)

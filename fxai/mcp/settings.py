@@ -1,7 +1,7 @@
 """Settings of an MCP client: endpoints, limits, and answers to a server's questions.
 
 >>> endpoint = ServerProgram("uvx", ("mcp-server-git",))
->>> endpoint.name, endpoint.place, ServerSettings(endpoint, "git").timeout
+>>> endpoint.name, endpoint.location, ServerSettings(endpoint, "git").timeout
 ('mcp-server-git', 'uvx mcp-server-git', 30.0)
 >>> McpLimits(tools=20).tools, LIMITS.pages
 (20, 200)
@@ -101,7 +101,7 @@ class ServerProgram(msgspec.Struct, frozen=True):
     kills it."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The command line."""
         return shlex.join((self.command, *self.args))
 
@@ -139,8 +139,8 @@ class Address(msgspec.Struct, frozen=True):
             if not isinstance(cast(Any, value), str):
                 raise HeaderError(f"secret of the header {name!r} must return a string, got {type(value).__name__}")
             if not _FIELD_VALUE.fullmatch(value):
-                said = f"value of the header {name!r} contains a character that HTTP does not allow"
-                raise HeaderError(f"{said}, such as the line break at the end of a file")
+                message = f"value of the header {name!r} contains a character that HTTP does not allow"
+                raise HeaderError(f"{message}, such as the line break at the end of a file")
         return fields
 
     def _read(self) -> dict[str, str]:
@@ -148,11 +148,11 @@ class Address(msgspec.Struct, frozen=True):
             return self.headers.reveal()
         except Exception as error:  # the message of this error can contain the secret
             raised = type(error).__name__
-            said = f"cannot read the secret of a header of {self.place!r}, because `reveal` raised {raised}"
-            raise HeaderError(said) from error
+            message = f"cannot read the secret of a header of {self.location!r}, because `reveal` raised {raised}"
+            raise HeaderError(message) from error
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The URL, without user, password, and query."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -175,7 +175,7 @@ class Address(msgspec.Struct, frozen=True):
 
     @override
     def __repr__(self) -> str:
-        return f"Address({self.place!r}, {self.headers!r})"
+        return f"Address({self.location!r}, {self.headers!r})"
 
 
 @final

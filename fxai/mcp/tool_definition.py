@@ -1,7 +1,7 @@
 """Definitions of tools: the JSON data of a server, and the dynamic tool from it. Use them to inspect a server's tools.
 
->>> said = ToolDefinition("search", input_schema={"type": "object"}, annotations={"title": "Find"})
->>> said.title, sorted(said.digests())
+>>> content = ToolDefinition("search", input_schema={"type": "object"}, annotations={"title": "Find"})
+>>> content.title, sorted(content.digests())
 ('Find', ['annotations', 'description', 'inputSchema', 'outputSchema', 'title'])
 """
 
@@ -95,8 +95,8 @@ class ToolDefinition(msgspec.Struct, frozen=True):
             "outputSchema": self.output_schema,
             "annotations": self.annotations,
         }
-        parts |= {part: said for part, said in (("_meta", self.meta), ("other", self.other)) if said}
-        return {part: sha256(_SORTED(said)).hexdigest() for part, said in parts.items()}
+        parts |= {part: content for part, content in (("_meta", self.meta), ("other", self.other)) if content}
+        return {part: sha256(_SORTED(content)).hexdigest() for part, content in parts.items()}
 
     def check(self, limits: McpLimits) -> JsonSchema | None:
         """Check the definition against the limits, and return its output schema.

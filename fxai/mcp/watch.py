@@ -93,7 +93,7 @@ class Watch:
         self._stderr = bytearray()
         self._noise = 0
         self._first_noise = ""
-        self._strangers = 0
+        self._unknown_members = 0
         self._asked: dict[str, wire.JSONRPCRequest] = {}  # open requests by the string of their id
         self._tokens: set[str] = set()  # progress tokens of the open requests
         self._waiting: set[str] = set()
@@ -109,8 +109,8 @@ class Watch:
         odd: list[str] = []
         if self._noise:
             odd.append(f"{self._noise} lines on its output were not messages, first {self._first_noise!r}")
-        if self._strangers:
-            odd.append(f"{self._strangers} answers did not match a request")
+        if self._unknown_members:
+            odd.append(f"{self._unknown_members} answers did not match a request")
         return "; ".join(odd)
 
     def add_stderr(self, chunk: bytes) -> None:
@@ -133,8 +133,8 @@ class Watch:
         if asked is None:
             self.count_noise(line)
             return None
-        told = wire.ErrorData(code=wire.PARSE_ERROR, message=f"{UNREAD} {error}")
-        return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=asked.id, error=told))
+        report = wire.ErrorData(code=wire.PARSE_ERROR, message=f"{UNREAD} {error}")
+        return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=asked.id, error=report))
 
     def too_large(self, limit: int) -> None:
         """End the connection because of a message that is too large."""
@@ -144,8 +144,8 @@ class Watch:
         """End the connection because of a line with too many messages."""
         self._end("limit", f"sent more than {BATCH} messages in one line", "Report this to the server's authors")
 
-    def _end(self, kind: McpErrorKind, said: str, remedy: str) -> None:
-        self.trouble = self.trouble or (kind, said, remedy)
+    def _end(self, kind: McpErrorKind, message: str, remedy: str) -> None:
+        self.trouble = self.trouble or (kind, message, remedy)
 
     # -- messages
 
@@ -181,9 +181,9 @@ class Watch:
     def _passes(self, method: str, params: dict[str, Any]) -> bool:
         if method == "notifications/progress":
             token = str(params.get("progressToken"))
-            told = self.progress.get(token)
-            if told is not None and token in self._tokens:
-                told({key: value for key, value in params.items() if key in ("progress", "total", "message")})
+            report = self.progress.get(token)
+            if report is not None and token in self._tokens:
+                report({key: value for key, value in params.items() if key in ("progress", "total", "message")})
         elif method == "notifications/tools/list_changed":
             self.on_changed()
         elif method == "notifications/cancelled":
@@ -203,7 +203,7 @@ class Watch:
     def _answer(self, item: SessionMessage, message: wire.JSONRPCResponse | wire.JSONRPCError) -> SessionMessage | None:
         asked = self._asked.pop(str(message.id), None)
         if asked is None:
-            self._strangers += 1
+            self._unknown_members += 1
             return None
         self._tokens.discard(_token(asked))
         if not isinstance(message, wire.JSONRPCResponse):
@@ -222,15 +222,15 @@ class Watch:
         if len(line) < _LARGE:
             return line
         try:
-            said = msgspec.json.decode(line, type=_Response)
-            asked = self._asked.get(str(said.id))
+            message = msgspec.json.decode(line, type=_Response)
+            asked = self._asked.get(str(message.id))
             if asked is None or asked.method != "tools/call":
                 return line
-            contents = msgspec.json.decode(said.result, type=_Contents).content
+            contents = msgspec.json.decode(message.result, type=_Contents).content
             if isinstance(contents, list) and len(contents) > self.limits.contents:
                 result: dict[str, Any] = {"content": [None] * len(contents)}
             else:
-                result = msgspec.json.decode(said.result, type=dict[str, Any])
+                result = msgspec.json.decode(message.result, type=dict[str, Any])
         except JSON_ERRORS:  # the SDK's parser reports the error
             return line
         if result.get("resultType") == "input_required":
@@ -253,15 +253,15 @@ class Watch:
         tools: list[Any] = page["tools"]
         # check large members of a page once, with the page, and not again with each tool
         small = {key: value for key, value in page.items() if isinstance(value, str | int | float | bool | None)}
-        room = self.limits.tools + 1 - self.listed
+        space = self.limits.tools + 1 - self.listed
         kept: list[Any] = []
-        for place, tool in enumerate(tools[: max(room, 0)], self.listed):
+        for location, tool in enumerate(tools[: max(space, 0)], self.listed):
             reason = self._fault(small, tool)
             if reason is None:
                 kept.append(tool)
             else:
                 name = tool.get("name") if is_object(tool) else None
-                self.refused[name if isinstance(name, str) else f"(number {place + 1})"] = reason
+                self.refused[name if isinstance(name, str) else f"(number {location + 1})"] = reason
         self.listed += len(tools)
         return kept
 
@@ -300,23 +300,23 @@ def _elements(text: str) -> list[str]:
         IndexError: If the array ends too early.
         RecursionError: If the array is too deep.
     """
-    place = text.index("[") + 1
+    location = text.index("[") + 1
     found: list[str] = []
     while len(found) <= BATCH:
-        begin = _space_end(text, place)
-        _, end = _JSON.raw_decode(text, begin)
-        found.append(text[begin:end])
-        place = _space_end(text, end) + 1
-        if text[place - 1] == "]" and _space_end(text, place) == len(text):
+        start = _space_end(text, location)
+        _, end = _JSON.raw_decode(text, start)
+        found.append(text[start:end])
+        location = _space_end(text, end) + 1
+        if text[location - 1] == "]" and _space_end(text, location) == len(text):
             break
-        if text[place - 1] != ",":
+        if text[location - 1] != ",":
             raise ValueError("not a JSON array")
     return found
 
 
-def _space_end(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return place if found is None else found.end()
+def _space_end(text: str, location: int) -> int:
+    found = _SPACE.match(text, location)
+    return location if found is None else found.end()
 
 
 def answered_id(line: bytes) -> str:
@@ -343,8 +343,8 @@ def answered_id(line: bytes) -> str:
     if b'"method"' in members:
         return ""
     found = _LAST_ID.search(line[-_TAIL:])
-    said = members.get(b'"id"') or (found[1] if found else b"")
-    return said.strip(b'"').removesuffix(b".0").decode(errors="replace")
+    message = members.get(b'"id"') or (found[1] if found else b"")
+    return message.strip(b'"').removesuffix(b".0").decode(errors="replace")
 
 
 def brief(error: Exception) -> str:
@@ -354,15 +354,15 @@ def brief(error: Exception) -> str:
         return str(error)[:_SHOWN]
     faults: Any = found()
     first = faults[0]
-    place = "/".join(str(part) for part in first["loc"])
+    location = "/".join(str(part) for part in first["loc"])
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"{place}: {first['msg']}{more}"[: _SHOWN * 2]
+    return f"{location}: {first['msg']}{more}"[: _SHOWN * 2]
 
 
 def watch_streams(streams: tuple[Any, Any], watch: Watch) -> tuple[Any, Any]:
     """Return the streams of a transport with the watch on both."""
     reading, writing = streams
-    return _Reading(reading, watch), _Writing(writing, watch)
+    return _ReadStream(reading, watch), _WriteStream(writing, watch)
 
 
 class _Stream:
@@ -383,7 +383,7 @@ class _Stream:
 
 
 @final
-class _Reading(_Stream):
+class _ReadStream(_Stream):
     @property
     def last_context(self) -> Any:
         return getattr(self._inner, "last_context", None)
@@ -412,7 +412,7 @@ class _Reading(_Stream):
 
 
 @final
-class _Writing(_Stream):
+class _WriteStream(_Stream):
     async def send(self, item: SessionMessage) -> None:
         self._watch.before_send(item)
         await self._inner.send(item)

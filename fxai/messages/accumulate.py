@@ -63,7 +63,7 @@ class _Open(msgspec.Struct):
 
     family: str
     id: str
-    place: int  # the index among the parts in the response
+    index: int  # the index among the parts in the response
     metadata: Mapping[str, Any] = {}
     name: str = ""
     provider_executed: bool = False
@@ -71,7 +71,7 @@ class _Open(msgspec.Struct):
     deltas: list[str] = []
 
 
-_Places: TypeAlias = "list[Part | _Open]"
+_Indexes: TypeAlias = "list[Part | _Open]"
 _OpenParts: TypeAlias = dict[tuple[str, str], _Open]
 
 
@@ -92,33 +92,33 @@ def gather(parts: Iterable[AnyPart]) -> tuple[Part, ...]:
             break
     else:
         return cast("tuple[Part, ...]", parts)
-    places: _Places = []
+    locations: _Indexes = []
     open_parts: _OpenParts = {}
     calls: dict[str, int] = {}  # the index of each call of this turn
     for part in parts:
         if part.__class__ in _FAMILY:
-            _join(cast("_Start | _Delta | _End", part), places, open_parts)
+            _join(cast("_Start | _Delta | _End", part), locations, open_parts)
         elif part.type == "tool-call":
-            _place_call(part, places, open_parts, calls)
+            _put_call(part, locations, open_parts, calls)
         elif part.type != "tool-result" or not part.preliminary:
             if part.type == "finish":
                 calls.clear()
-            places.append(cast("Part", part))
-    for place, item in enumerate(places):
+            locations.append(cast("Part", part))
+    for index, item in enumerate(locations):
         if isinstance(item, _Open):
-            places[place] = _whole(item)
-    return cast("tuple[Part, ...]", tuple(places))
+            locations[index] = _whole(item)
+    return cast("tuple[Part, ...]", tuple(locations))
 
 
-def _join(piece: _Start | _Delta | _End, places: _Places, open_parts: _OpenParts) -> None:
+def _join(piece: _Start | _Delta | _End, locations: _Indexes, open_parts: _OpenParts) -> None:
     """Add a piece to its part. A piece without a start, as in a stream that the reader joined late, starts a part."""
     key = _FAMILY[piece.__class__], piece.id
     opened = open_parts.get(key)
     match piece.type:
         case "text-delta" | "reasoning-delta" | "tool-params-delta":
             if opened is None:
-                opened = open_parts[key] = _Open(*key, len(places))
-                places.append(opened)
+                opened = open_parts[key] = _Open(*key, len(locations))
+                locations.append(opened)
             opened.deltas.append(piece.delta)
             if piece.metadata:
                 opened.metadata = merge_metadata(opened.metadata, piece.metadata)
@@ -128,25 +128,25 @@ def _join(piece: _Start | _Delta | _End, places: _Places, open_parts: _OpenParts
             if piece.type != "tool-params-end":  # the call itself follows and replaces the pieces
                 open_parts.pop(key, None)
         case _:
-            opened = open_parts[key] = _Open(*key, len(places), piece.metadata)
-            places.append(opened)
+            opened = open_parts[key] = _Open(*key, len(locations), piece.metadata)
+            locations.append(opened)
             if piece.type == "tool-params-start":
                 opened.name, opened.dynamic = piece.name, piece.dynamic
                 opened.provider_executed = piece.provider_executed
 
 
-def _place_call(call: ToolCall, places: _Places, open_parts: _OpenParts, calls: dict[str, int]) -> None:
+def _put_call(call: ToolCall, locations: _Indexes, open_parts: _OpenParts, calls: dict[str, int]) -> None:
     """Replace the pieces of a call, or the call that it repairs. Otherwise append the call."""
     opened = open_parts.pop(("tool-params", call.id), None)
-    place = opened.place if opened is not None else calls.get(call.id) if call.repaired else None
-    if place is None:
-        calls[call.id] = len(places)
-        places.append(call)
+    index = opened.index if opened is not None else calls.get(call.id) if call.repaired else None
+    if index is None:
+        calls[call.id] = len(locations)
+        locations.append(call)
         return
-    calls[call.id] = place
-    if earlier := places[place].metadata:
+    calls[call.id] = index
+    if earlier := locations[index].metadata:
         call = msgspec.structs.replace(call, metadata=merge_metadata(earlier, call.metadata))
-    places[place] = call
+    locations[index] = call
 
 
 def _whole(part: _Open) -> Part:

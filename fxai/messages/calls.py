@@ -8,7 +8,7 @@
 >>> turn = AssistantMessage.make(ToolCallPart("c", "add", {}))
 >>> unpaired_calls([turn]), [paired.id for paired in Pairing().add([turn]).calls]
 (['c'], ['c'])
->>> [message.role for message in place_results([turn], [ToolResultPart("c", "add", 5)])]
+>>> [message.role for message in insert_results([turn], [ToolResultPart("c", "add", 5)])]
 ['assistant', 'tool']
 """
 
@@ -218,7 +218,7 @@ class Pairing:
         early: defaultdict[str, deque[tuple[int, ToolResultPart]]] = defaultdict(deque)
         for message in messages:
             if message.role == "assistant":
-                calls += [self._begin(part) for part in message.content if _is_ours(part)]
+                calls += [self._start(part) for part in message.content if _is_ours(part)]
             elif message.role == "tool":
                 for part in message.content:
                     if part.type == "tool-result":
@@ -228,13 +228,13 @@ class Pairing:
         for paired in calls:
             waiting = early.get(paired.call.id)
             if paired.result is None and waiting:
-                place, paired.result = waiting.popleft()
-                paired.is_early, results[place] = True, paired
+                location, paired.result = waiting.popleft()
+                paired.is_early, results[location] = True, paired
                 self._open[paired.call.id].remove(paired)
         self.has_strays = self.has_strays or any(early.values())
         return PairedMessages(tuple(calls), tuple(results))
 
-    def _begin(self, part: ToolCallPart) -> PairedCall:
+    def _start(self, part: ToolCallPart) -> PairedCall:
         count = self._ids.get(part.id, 0) + 1
         while (id_ := part.id if count == 1 else f"{part.id}_{count}") in self._ids and id_ != part.id:
             count += 1
@@ -290,7 +290,7 @@ def _results(messages: Iterable[Message]) -> Iterator[ToolResultPart]:
 # ---- insert results
 
 
-def place_results(messages: Iterable[Message], results: Iterable[ToolResultPart]) -> list[Message]:
+def insert_results(messages: Iterable[Message], results: Iterable[ToolResultPart]) -> list[Message]:
     """Return the messages with each result in the tool message directly after the latest turn with its call.
 
     If this message does not exist, the function adds it. It appends a result without a call. If a history contains
@@ -301,14 +301,14 @@ def place_results(messages: Iterable[Message], results: Iterable[ToolResultPart]
     turns = _turns(made, {result.id for result in given})
     more: dict[int, list[ToolResultPart]] = {}
     for result in given if len(given) < 2 else _in_order(made, given):
-        for end in _places(turns.get(result.id, [])) or [len(made) - 1]:
+        for end in _turn_ends(turns.get(result.id, [])) or [len(made) - 1]:
             more.setdefault(end, []).append(result)
     for end in sorted(more, reverse=True):
         _put(made, end, tuple(more[end]))
     return made
 
 
-def place_late(messages: Iterable[Message]) -> list[Message]:
+def insert_late(messages: Iterable[Message]) -> list[Message]:
     """Return the messages with late answers and results directly after the turns of their calls.
 
     The answer to an earlier approval request arrives after later turns. If the earlier turn already has this answer, it
@@ -355,12 +355,12 @@ def _put_new(messages: list[Message], turn: int, parts: list[ToolContent]) -> No
 
 def _in_order(messages: list[Message], results: tuple[ToolResultPart, ...]) -> list[ToolResultPart]:
     """Return the results in the order of their calls. Results without a call are last."""
-    places = {call.id: place for place, call in enumerate(_calls(messages))}
-    return sorted(results, key=lambda result: places.get(result.id, len(places)))
+    locations = {call.id: location for location, call in enumerate(_calls(messages))}
+    return sorted(results, key=lambda result: locations.get(result.id, len(locations)))
 
 
 @final
-class _Turn(msgspec.Struct):
+class _CallTurn(msgspec.Struct):
     """A turn with a call: its end, the call, whether it requests an approval, and whether it is open."""
 
     end: int
@@ -369,9 +369,9 @@ class _Turn(msgspec.Struct):
     is_open: bool
 
 
-def _turns(messages: list[Message], ids: set[str]) -> dict[str, list[_Turn]]:
+def _turns(messages: list[Message], ids: set[str]) -> dict[str, list[_CallTurn]]:
     """Return the turns with calls of these ids by id."""
-    found: dict[str, list[_Turn]] = {}
+    found: dict[str, list[_CallTurn]] = {}
     for at, message in enumerate(messages):
         if message.role != "assistant":
             continue
@@ -387,11 +387,11 @@ def _turns(messages: list[Message], ids: set[str]) -> dict[str, list[_Turn]]:
         asked = {part.tool_call_id for part in message.content if part.type == "tool-approval-request"}
         there = {part.id for part in _results(messages[at + 1 : end + 1])}
         for id_, call in calls.items():
-            found.setdefault(id_, []).append(_Turn(end, call, id_ in asked, id_ not in there))
+            found.setdefault(id_, []).append(_CallTurn(end, call, id_ in asked, id_ not in there))
     return found
 
 
-def _places(turns: list[_Turn]) -> list[int]:
+def _turn_ends(turns: list[_CallTurn]) -> list[int]:
     """Return the ends of the turns that get a result of their common call."""
     if not turns:
         return []

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias, final
 from returns.result import Result
 
 from fxai.messages.accumulate import fold
-from fxai.messages.calls import Pending, pending_in, place_results
+from fxai.messages.calls import Pending, insert_results, pending_in
 from fxai.messages.message import (
     Content,
     FileUrl,
@@ -152,7 +152,7 @@ class Prompt:
         if not messages or messages[0].role != "tool":
             return self.extend(messages)
         early = [part for part in messages[0].content if part.type == "tool-result"]
-        return Prompt(place_results(self, early)).extend(messages[1:])
+        return Prompt(insert_results(self, early)).extend(messages[1:])
 
     @property
     def pending(self) -> tuple[Pending, ...]:
@@ -256,10 +256,10 @@ class Prompt:
         return self.__length__
 
     def __getitem__(self, index: int) -> Message:
-        place = index + self.__length__ if index < 0 else index
-        if not 0 <= place < self.__length__:
+        location = index + self.__length__ if index < 0 else index
+        if not 0 <= location < self.__length__:
             raise IndexError(f"message {index} does not exist: the prompt has {self.__length__} messages")
-        return self.__buffer__.messages[place]
+        return self.__buffer__.messages[location]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Prompt):
@@ -284,9 +284,9 @@ class Prompt:
 def _with_system(prompt: Prompt, before: str, behind: str) -> Prompt:
     """Return the prompt with text around the text of its first system message, or as a new system message."""
     messages = list(prompt)
-    for place, message in enumerate(messages):
+    for location, message in enumerate(messages):
         if message.role == "system":
-            messages[place] = SystemMessage(before + message.content + behind, metadata=message.metadata)
+            messages[location] = SystemMessage(before + message.content + behind, metadata=message.metadata)
             return Prompt(messages)
     return Prompt((SystemMessage(before + behind), *messages))
 

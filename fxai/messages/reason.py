@@ -22,10 +22,10 @@ def sentence(summary: str, description: str) -> str:
     return f"{summary}: {description}" if description else summary
 
 
-def place_in(pointer: str, description: str) -> str:
+def location_in(pointer: str, description: str) -> str:
     """Return the location for a summary, or an empty string if the description already contains the pointer.
 
-    >>> place_in("/a", "expected integer"), place_in("/a", "/a: expected integer")
+    >>> location_in("/a", "expected integer"), location_in("/a", "/a: expected integer")
     (' at /a', '')
     """
     names_it = description.startswith(f"{pointer}: ") or f" {pointer}: " in description
@@ -265,7 +265,7 @@ class InvalidOutputError(ReasonBase, frozen=True):
     pointer: str = ""
 
     def __summary__(self) -> str:
-        where = place_in(self.pointer, self.description)
+        where = location_in(self.pointer, self.description)
         return sentence(f"Invalid output{where}", self.description)
 
 
@@ -292,7 +292,7 @@ class StructuredOutputError(ReasonBase, frozen=True):
         return hash((self.text, self.pointer))  # the results may be unhashable
 
     def __summary__(self) -> str:
-        where = place_in(self.pointer, self.description)
+        where = location_in(self.pointer, self.description)
         return sentence(f"The answer does not fit its schema{where}", self.description)
 
 
@@ -314,7 +314,7 @@ class UnsupportedSchemaError(ReasonBase, frozen=True):
 
     def __summary__(self) -> str:
         keyword = f" (keyword '{self.keyword}')" if self.keyword else ""
-        where = place_in(self.pointer, self.description)
+        where = location_in(self.pointer, self.description)
         return sentence(f"Unsupported schema{where}{keyword}", self.description)
 
 

@@ -87,7 +87,7 @@ class _Text:
                 self._state, self._rest, self._has_words = "inside", words[len(_OPEN) :], False
                 yield self.count, ""
             else:
-                self._begin_text(words)
+                self._start_text(words)
         if self._rest:
             yield 0, self._rest
             self._rest = ""
@@ -99,7 +99,7 @@ class _Text:
             yield from self._last(rest)
         elif self._state == "before":
             self._rest = rest
-            self._begin_text(rest.lstrip(_SPACE))
+            self._start_text(rest.lstrip(_SPACE))
             if self._rest:
                 yield 0, self._rest
 
@@ -109,7 +109,7 @@ class _Text:
         if self.count > 1:
             self._spaces[-2][3] = space
 
-    def _begin_text(self, words: str) -> None:
+    def _start_text(self, words: str) -> None:
         self._state = "text"
         if self._spaces:
             self._spaces[-1][3] = self._rest[: len(self._rest) - len(words)]

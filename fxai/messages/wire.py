@@ -48,25 +48,29 @@ def messages_of(content: object) -> list[Message]:
         return [content]
     if not _is_list(content):
         raise MessageError(f"prompt must be a string, a message, or a list of messages, got {found_in(content)}")
-    return [_message_of(one, place) for place, one in enumerate(cast("Iterable[object]", content))]
+    return [_message_of(one, location) for location, one in enumerate(cast("Iterable[object]", content))]
 
 
 def _is_list(content: object) -> bool:
     return isinstance(content, Iterable) and not isinstance(content, Mapping)
 
 
-def _message_of(one: object, place: int) -> Message:
+def _message_of(one: object, location: int) -> Message:
     if isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
         return one
     if not isinstance(one, Mapping):
-        fault = Fault(f"/{place}", "a message such as UserMessage or {'role': 'user', 'content': 'hi'}", found_in(one))
+        fault = Fault(
+            f"/{location}", "a message such as UserMessage or {'role': 'user', 'content': 'hi'}", found_in(one)
+        )
         raise MessageError(str(fault))
     try:
         return _MESSAGES.decode_unsafe(_with_parts([msgspec.to_builtins(one)]))[0]
     except (TypeError, RecursionError) as error:
-        raise MessageError(f"/{place}: {error}") from error
+        raise MessageError(f"/{location}: {error}") from error
     except DecodeError as error:
-        faults = (Fault(f"/{place}" + fault.pointer[2:], fault.expected, fault.found) for fault in error.failure.faults)
+        faults = (
+            Fault(f"/{location}" + fault.pointer[2:], fault.expected, fault.found) for fault in error.failure.faults
+        )
         raise MessageError("; ".join(map(str, faults))) from error
 
 

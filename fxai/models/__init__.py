@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fxai.models.file_store import FileIndex, FileStore, UploadedFile
     from fxai.models.limited_model import limit
     from fxai.models.model_facts import FactSource, ModelFacts, common_facts, nearest_effort
-    from fxai.models.prepared_tools import LeftOut, PreparationError
+    from fxai.models.prepared_tools import LeftOut, PreparationError, PreparedTools
     from fxai.models.price import Price, PriceTable
     from fxai.models.selection import fallback, is_refusal, per_step, retryable, unavailable
     from fxai.models.usage_limit import Limit
@@ -56,6 +56,7 @@ __all__ = [
     "ObjectPending",
     "ObjectResponse",
     "PreparationError",
+    "PreparedTools",
     "Price",
     "PriceTable",
     "ReasoningEffort",
@@ -81,16 +82,16 @@ __all__ = [
 ]
 
 # fxai imports these modules when a program first uses a name from them.
-_ROOMS = {
+_MODULES = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
     "file_store": "FileIndex FileStore UploadedFile",
     "limited_model": "Allowances Limit limit",
     "model_facts": "FactSource ModelFacts common_facts nearest_effort",
-    "prepared_tools": "LeftOut PreparationError",
+    "prepared_tools": "LeftOut PreparationError PreparedTools",
     "price": "Price PriceTable",
     "selection": "fallback is_refusal per_step retryable unavailable",
 }
-_LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # because a checker would accept any name
 

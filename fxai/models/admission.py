@@ -34,9 +34,9 @@ from fxai.messages.errors import AiError
 from fxai.messages.reason import QuotaExhaustedError, RateLimitError, UnknownError
 from fxai.models.model_info import ModelInfo
 from fxai.models.price import Price, PriceTable
-from fxai.models.usage_limit import UNIT, Extent, Limit, Reservation, Unknown, places_of
+from fxai.models.usage_limit import UNIT, Extent, Limit, Reservation, Unknown, usage_keys
 from fxai.storage.allowance import LEASE, Allowances
-from fxai.storage.allowance_rows import AfterCrash, Claim, Refusal
+from fxai.storage.allowance_rows import AfterCrash, Claim, LimitExceeded
 
 _PAUSE: Final = 0.25  # seconds between two checks of the reservations of other processes
 _LONGEST_PAUSE: Final = 2.0  # the same, if other processes are earlier in the line of the allowances
@@ -64,7 +64,7 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 @final
-class _Place:
+class _Position:
     """The position of a request in the lines of its keys."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
@@ -81,43 +81,43 @@ class _Lines:
     """The pending requests of an event loop for the same allowances, by key."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, OrderedDict[_Place, None]] = {}
-        self._listening: dict[str, set[_Place]] = {}
+        self._lines: dict[str, OrderedDict[_Position, None]] = {}
+        self._listening: dict[str, set[_Position]] = {}
 
-    def listen(self, place: _Place, key: str) -> None:
+    def listen(self, position: _Position, key: str) -> None:
         """Signal a request outside the line of this key when another request returns its reservation."""
-        self._listening.setdefault(key, set()).add(place)
+        self._listening.setdefault(key, set()).add(position)
 
-    def join(self, place: _Place) -> None:
-        for key in place.keys:
-            self._lines.setdefault(key, OrderedDict())[place] = None
+    def join(self, position: _Position) -> None:
+        for key in position.keys:
+            self._lines.setdefault(key, OrderedDict())[position] = None
 
-    def leave(self, place: _Place) -> None:
-        for key in place.keys:
+    def leave(self, position: _Position) -> None:
+        for key in position.keys:
             line = self._lines[key]
-            del line[place]
+            del line[position]
             if not line:
                 del self._lines[key]
-        for key in [key for key, places in self._listening.items() if place in places]:
-            self._listening[key].discard(place)
+        for key in [key for key, positions in self._listening.items() if position in positions]:
+            self._listening[key].discard(position)
             if not self._listening[key]:
                 del self._listening[key]
-        self.wake(place.keys)
+        self.wake(position.keys)
 
     def wake(self, keys: tuple[str, ...]) -> None:
         """Signal the first request in each line to check again."""
         for key in keys:
             if key in self._lines:
                 next(iter(self._lines[key])).signal.offer(None)
-            for place in self._listening.get(key, ()):
-                place.signal.offer(None)
+            for position in self._listening.get(key, ()):
+                position.signal.offer(None)
 
-    def length(self, place: _Place) -> int:
+    def length(self, position: _Position) -> int:
         """Return the number of requests in the longest line of a request."""
-        return max((len(self._lines[key]) for key in place.keys), default=1)
+        return max((len(self._lines[key]) for key in position.keys), default=1)
 
-    def is_first(self, place: _Place) -> bool:
-        return all(next(iter(self._lines[key])) is place for key in place.keys)
+    def is_first(self, position: _Position) -> bool:
+        return all(next(iter(self._lines[key])) is position for key in position.keys)
 
 
 _lines: Final[RunVar[WeakKeyDictionary[Allowances, _Lines]]] = RunVar("fxai lines of limits")
@@ -143,7 +143,7 @@ class Admission:
     def __init__(self, info: ModelInfo, terms: Terms) -> None:
         self.terms: Terms = terms
         self._info = info
-        self._places = places_of(terms.limits, info)
+        self._locations = usage_keys(terms.limits, info)
         self._late: deque[tuple[str, tuple[Claim, ...], float]] = deque()  # usage that fxai could not record yet
 
     def admit(self, extent: Extent) -> EffectOf[Reservation, AiError, Scope | None]:
@@ -158,28 +158,28 @@ class Admission:
         table = self.terms.prices
         price = (None if table is None else table.price_of(self._info)) or self.terms.unpriced
         if price is None and any(one.money is not None for one in self.terms.limits):
-            said = f"{self._info} has no price, but money is limited. Add it to prices, or pass unpriced=Price(…)."
-            return fx.fail(AiError("limit", "ask", QuotaExhaustedError(description=said)))
+            problem = f"{self._info} has no price, but money is limited. Add it to prices, or pass unpriced=Price(…)."
+            return fx.fail(AiError("limit", "ask", QuotaExhaustedError(description=problem)))
 
         def stand() -> EffectOf[Reservation, AiError, Scope | None]:
-            reservation = Reservation(self._places, price, extent)
+            reservation = Reservation(self._locations, price, extent)
             lines = _lines_of(self.terms.allowances)
-            place = _Place(tuple(claim.key for claim in reservation.claims if claim.seconds is not None))
-            lines.join(place)
-            waiting = _Waiting(self, reservation, lines, place)
+            position = _Position(tuple(claim.key for claim in reservation.claims if claim.seconds is not None))
+            lines.join(position)
+            waiting = _Waiting(self, reservation, lines, position)
             return waiting.run().on_exit(waiting.leave)
 
         return fx.suspend(stand)
 
     def reserve(
         self, reservation: Reservation, clock: Clock, *, waits: bool
-    ) -> EffectOf[Refusal | None, AiError, Scope | None]:
+    ) -> EffectOf[LimitExceeded | None, AiError, Scope | None]:
         """Reserve the possible usage, or return the refusal. When the scope closes, fxai records the actual usage."""
         allowances, after_crash = self.terms.allowances, self.terms.after_crash
         lease = LEASE if allowances.blocks else inf
 
-        def reserve() -> Refusal | None:
-            self._settle_late()
+        def reserve() -> LimitExceeded | None:
+            self._commit_late()
             return allowances.reserve(
                 reservation.id,
                 reservation.claims,
@@ -189,23 +189,23 @@ class Admission:
                 wait=_STANDS if waits else None,
             )
 
-        def hold(refusal: Refusal | None) -> EffectOf[Refusal | None, AiError, Scope | None]:
+        def hold(refusal: LimitExceeded | None) -> EffectOf[LimitExceeded | None, AiError, Scope | None]:
             if refusal is not None:
                 return fx.succeed(refusal)
-            return fx.add_finalizer(lambda _: self._settle(reservation, clock)).as_(None)
+            return fx.add_finalizer(lambda _: self._commit(reservation, clock)).as_(None)
 
         return self.work(reserve).flat_map(hold).uninterruptible()
 
-    def _settle(self, reservation: Reservation, clock: Clock) -> EffectOf[None]:
+    def _commit(self, reservation: Reservation, clock: Clock) -> EffectOf[None]:
         """Record the actual usage. If fxai cannot write it, the answer is still valid, and fxai writes it later."""
 
-        def settle() -> None:
-            settled = (reservation.id, reservation.settle(self.terms.unknown), clock.now())
+        def commit() -> None:
+            committed = (reservation.id, reservation.used_claims(self.terms.unknown), clock.now())
             try:
-                self._settle_late()
-                self.terms.allowances.settle(*settled[:2], now=settled[2])
+                self._commit_late()
+                self.terms.allowances.commit(*committed[:2], now=committed[2])
             except OSError:
-                self._late.append(settled)
+                self._late.append(committed)
                 raise
 
         def warn(error: AiError) -> None:
@@ -216,14 +216,14 @@ class Admission:
         def wake(_: object) -> None:
             _lines_of(self.terms.allowances).wake(tuple(claim.key for claim in reservation.claims))
 
-        return self.work(settle).match(warn, wake)
+        return self.work(commit).match(warn, wake)
 
-    def _settle_late(self) -> None:
+    def _commit_late(self) -> None:
         with suppress(IndexError):  # another thread can take the last item
             while True:
                 late = self._late.popleft()
                 try:
-                    self.terms.allowances.settle(*late[:2], now=late[2])
+                    self.terms.allowances.commit(*late[:2], now=late[2])
                 except OSError:
                     self._late.appendleft(late)
                     raise
@@ -251,11 +251,11 @@ class Admission:
 class _Waiting:
     """A pending request."""
 
-    def __init__(self, admission: Admission, reservation: Reservation, lines: _Lines, place: _Place) -> None:
+    def __init__(self, admission: Admission, reservation: Reservation, lines: _Lines, position: _Position) -> None:
         self._admission = admission
         self._reservation = reservation
         self._lines = lines
-        self._place = place
+        self._position = position
         self._stands = False  # True if it is in the line of the allowances
 
     @fx.gen
@@ -267,7 +267,7 @@ class _Waiting:
         while True:
             left = until - clock.monotonic()
             pause, error = _LONGEST_WAIT, self._in_line()
-            if self._lines.is_first(self._place):
+            if self._lines.is_first(self._position):
                 self._stands = left > 0
                 refusal = yield from self._admission.reserve(self._reservation, clock, waits=self._stands)
                 if refusal is None:
@@ -278,40 +278,40 @@ class _Waiting:
                 pause, error = min(_pause(refusal, clock.now()), _STANDS / 2), _error(refusal, clock.now())
             if left <= 0:
                 return (yield from fx.fail(error))
-            yield from self._place.wait(min(pause, left))
+            yield from self._position.wait(min(pause, left))
         self._stands = False
         if terms.allowances.blocks:
             yield from fx.fork(self._admission.renew(self._reservation, clock))
-        self._reservation.begin()
+        self._reservation.start()
         return self._reservation
 
     def leave(self, end: Exit[Any, Any]) -> EffectOf[None]:
         """Leave all lines, regardless of the end of the request."""
-        leaving = fx.sync(lambda: self._lines.leave(self._place))
+        leaving = fx.sync(lambda: self._lines.leave(self._position))
         if not (self._stands and isinstance(end, Failed)):
             return leaving
         left, allowances = self._reservation, self._admission.terms.allowances
         left_there = self._admission.work(lambda: allowances.leave(left.id, left.claims)).result()
         return left_there.as_(None).on_exit(lambda _: leaving)
 
-    def _can_wait(self, refusal: Refusal) -> bool:
+    def _can_wait(self, refusal: LimitExceeded) -> bool:
         """Return whether waiting can help: for a rate, or for a budget with reservations that others can return."""
         if refusal.may_wait or refusal.is_final or not refusal.level.reserved:
             return refusal.may_wait
-        self._lines.listen(self._place, refusal.claim.key)
+        self._lines.listen(self._position, refusal.claim.key)
         return True
 
-    def _shorten(self, refusal: Refusal) -> bool:
+    def _shorten(self, refusal: LimitExceeded) -> bool:
         least = self._admission.terms.least_tokens
         return least is not None and self._reservation.shorten(refusal, least)
 
     def _in_line(self) -> AiError:
-        keys = ", ".join(self._place.keys)
-        said = f"{keys}: {self._lines.length(self._place) - 1} other requests of this program are in line"
-        return AiError("limit", "ask", RateLimitError(description=f"{said}. The program itself set this limit."))
+        keys = ", ".join(self._position.keys)
+        problem = f"{keys}: {self._lines.length(self._position) - 1} other requests of this program are in line"
+        return AiError("limit", "ask", RateLimitError(description=f"{problem}. The program itself set this limit."))
 
 
-def _pause(refusal: Refusal, now: float) -> float:
+def _pause(refusal: LimitExceeded, now: float) -> float:
     """Return the seconds until the next check."""
     if refusal.ahead:
         return min(_PAUSE * refusal.ahead, _LONGEST_PAUSE)
@@ -319,16 +319,18 @@ def _pause(refusal: Refusal, now: float) -> float:
     return max(min(wait, _PAUSE) if refusal.level.reserved else wait, 0.001)  # others can return reservations earlier
 
 
-def _error(refusal: Refusal, now: float) -> AiError:
+def _error(refusal: LimitExceeded, now: float) -> AiError:
     claim, level = refusal.claim, refusal.level
     used = f"{_show(claim, level.committed)} used and {_show(claim, level.reserved)} reserved"
-    said = f"{claim.key}: {used} of {_show(claim, claim.most)}, and the request may take {_show(claim, claim.amount)}"
-    said += f"; {refusal.ahead} requests wait before it" if refusal.ahead else ""
-    said += ". The program itself set this limit."
+    problem = (
+        f"{claim.key}: {used} of {_show(claim, claim.most)}, and the request may take {_show(claim, claim.amount)}"
+    )
+    problem += f"; {refusal.ahead} requests wait before it" if refusal.ahead else ""
+    problem += ". The program itself set this limit."
     if not refusal.may_wait:
-        return AiError("limit", "ask", QuotaExhaustedError(description=said))
+        return AiError("limit", "ask", QuotaExhaustedError(description=problem))
     wait = None if refusal.retry_at is None else max(refusal.retry_at - now, 0.0)
-    return AiError("limit", "ask", RateLimitError(description=said, retry_after=wait))
+    return AiError("limit", "ask", RateLimitError(description=problem, retry_after=wait))
 
 
 def _show(claim: Claim, amount: int) -> str:

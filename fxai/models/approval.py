@@ -73,7 +73,7 @@ class ApprovalHistory(msgspec.Struct, frozen=True):
 
     answered: tuple[AnsweredRequest, ...]
     """Answered requests whose calls fxai must run or deny. Each call occurs once, regardless of copies of its turn."""
-    settled: frozenset[str]
+    finished: frozenset[str]
     """The ids of all answered approvals."""
     waiting: bool
     """True if the last turn has open requests, and only results and answers for its calls follow it."""
@@ -88,21 +88,21 @@ class ApprovalHistory(msgspec.Struct, frozen=True):
 
     @override
     def __hash__(self) -> int:
-        return hash((self.answered, self.settled, self.waiting))
+        return hash((self.answered, self.finished, self.waiting))
 
 
 @final
 class _Request:
     """A request of a turn, with its call and its answer."""
 
-    __slots__ = ("answer", "call", "key", "part", "settled")
+    __slots__ = ("answer", "call", "finished", "key", "part")
 
     def __init__(self, part: ToolApprovalRequestPart, call: ToolCallPart | None) -> None:
         self.part = part
         self.call = call
         self.key = (part.tool_call_id, part.digest)
         self.answer: ToolApprovalResponsePart | None = None
-        self.settled = False
+        self.finished = False
 
     @property
     def of_provider(self) -> bool:
@@ -114,7 +114,7 @@ class _Request:
 
 
 @final
-class _Turn:
+class _TurnRequests:
     """The requests of a turn, by the ids that answers and results contain."""
 
     __slots__ = ("_by_approval", "_by_call", "_own", "requests")
@@ -147,7 +147,7 @@ class _Turn:
             return InvalidApprovalError(answer.approval_id, "no-call", f"call {request.part.tool_call_id!r}")
         if len(asked) > 1 or len(self.of_call(request.call.id)) > 1:
             return InvalidApprovalError(answer.approval_id, "altered", "the turn contains two requests for the call")
-        if request.settled:
+        if request.finished:
             return InvalidApprovalError(answer.approval_id, "used", f"its call {request.call.id!r} has a result")
         request.answer = _stronger_answer(request.answer, answer)
         return request
@@ -173,7 +173,7 @@ def has_turns(prompt: Prompt) -> bool:
 
 def read_approvals(prompt: Prompt) -> ApprovalHistory:
     """Return the approvals in the history. It ignores calls that a provider runs, because the provider checks them."""
-    reading = _Reading()
+    reading = _HistoryReading()
     for message in prompt:
         if message.role == "assistant":
             reading.read_turn(message)
@@ -183,16 +183,16 @@ def read_approvals(prompt: Prompt) -> ApprovalHistory:
 
 
 @final
-class _Reading:
+class _HistoryReading:
     """A reader of a history, message by message."""
 
     __slots__ = ("_calls", "_denied", "_every", "_problem", "_repeated", "_results", "_theirs", "_turn")
 
     def __init__(self) -> None:
         self._every: list[_Request] = []
-        self._turn = _Turn([])
+        self._turn = _TurnRequests([])
         # by call id: the latest call with its turn, and the calls with a result
-        self._calls: dict[str, tuple[ToolCallPart | None, _Turn]] = {}
+        self._calls: dict[str, tuple[ToolCallPart | None, _TurnRequests]] = {}
         self._results: dict[str, list[ToolCallPart | None]] = {}
         self._denied: dict[Any, ToolApprovalResponsePart] = {}  # by approval id, and by call and digest
         self._theirs: dict[str, ToolApprovalResponsePart] = {}
@@ -203,19 +203,19 @@ class _Reading:
 
     def read_turn(self, message: AssistantMessage) -> None:
         """Read a turn of the model: its calls, its requests, and results inside the turn."""
-        self._turn = _Turn(_requests_of(message))
+        self._turn = _TurnRequests(_requests_of(message))
         self._every += self._turn.requests
         for part in message.content:
             if part.type == "tool-call":
                 self._calls[part.id] = (part, self._turn)
             elif part.type == "tool-result":
-                self._settle(part.id)
+                self._finish(part.id)
 
     def read_answers(self, message: ToolMessage) -> None:
         """Read results and answers for the calls of the previous turn."""
         for part in message.content:
             if part.type == "tool-result":
-                self._settle(part.id)
+                self._finish(part.id)
                 continue
             if not _is_yes(part):
                 self._denied[part.approval_id] = _stronger_answer(self._denied.get(part.approval_id), part)
@@ -225,12 +225,12 @@ class _Reading:
             elif problem.of_provider:
                 self._repeat(part)
 
-    def _settle(self, call_id: str) -> None:
+    def _finish(self, call_id: str) -> None:
         """Mark the latest call with this id as finished, in any turn."""
         call, turn = self._calls.get(call_id, (None, None))
         self._results.setdefault(call_id, []).append(call)
         for request in () if turn is None else turn.of_call(call_id):
-            request.settled = True
+            request.finished = True
 
     def _repeat(self, answer: ToolApprovalResponsePart) -> None:
         first = self._theirs.get(answer.approval_id)
@@ -248,16 +248,16 @@ class _Reading:
             answer = self._denied.get(one.part.approval_id)
             if answer is not None:
                 self._denied[one.key] = _stronger_answer(self._denied.get(one.key), answer)
-        approved, answered = self._answers([one for one in ours if not one.settled and one.call is not None])
+        approved, answered = self._answers([one for one in ours if not one.finished and one.call is not None])
         last = self._turn.requests
-        is_open = any(not (one.settled or one.approved or one.of_provider or one.key in answered) for one in last)
+        is_open = any(not (one.finished or one.approved or one.of_provider or one.key in answered) for one in last)
         return ApprovalHistory(
             tuple(answered.values()),
-            frozenset(one.part.approval_id for one in ours if one.approved or one.settled or one.key in answered),
+            frozenset(one.part.approval_id for one in ours if one.approved or one.finished or one.key in answered),
             is_open and not goes_on,
             self._problem,
             approved,
-            tuple(one.part for one in self._every if self._is_denied(one) and (not one.settled or one in self._turn)),
+            tuple(one.part for one in self._every if self._is_denied(one) and (not one.finished or one in self._turn)),
             self._repeated,
         )
 
@@ -339,7 +339,7 @@ def without_requests(messages: Iterable[Message], history: ApprovalHistory) -> l
         if message.role == "system" or message.role == "user":
             shown.append(message)
             continue
-        kept = _without_settled_parts(message, history, repeated)
+        kept = _without_finished_parts(message, history, repeated)
         if kept == message.content:
             shown.append(message)
         elif kept:
@@ -347,16 +347,16 @@ def without_requests(messages: Iterable[Message], history: ApprovalHistory) -> l
     return shown
 
 
-def _without_settled_parts(
+def _without_finished_parts(
     message: AssistantMessage | ToolMessage, history: ApprovalHistory, repeated: dict[str, ToolApprovalResponsePart]
 ) -> tuple[Any, ...]:
     kept: list[Any] = []
     for part in message.content:
         approval: str | None = getattr(part, "approval_id", None)
-        if approval is None or (approval not in history.settled and approval not in history.repeated):
+        if approval is None or (approval not in history.finished and approval not in history.repeated):
             kept.append(part)
         elif part.type != "tool-approval-response":
-            kept += [] if approval in history.settled else [part]
+            kept += [] if approval in history.finished else [part]
         elif approval in repeated:
             kept.append(repeated.pop(approval))
     return tuple(kept)

@@ -7,7 +7,7 @@ history with unknown outcomes of the calls. If the process then stops, no call r
 >>> from fxai.effects import fx
 >>> from fxai.messages.message import UserMessage
 >>> from fxai.tools.toolkit import Toolkit
->>> settle_approvals(Prompt((UserMessage.make("Hello"),)), Resolution(Toolkit.empty().tools)) is None
+>>> resolve_approvals(Prompt((UserMessage.make("Hello"),)), Resolution(Toolkit.empty().tools)) is None
 True
 """
 
@@ -42,7 +42,7 @@ from fxai.models.approval import (
 from fxai.models.approval_services import ApprovalLedger, ApprovalUse
 from fxai.models.interceptor import interceptor_of
 from fxai.models.model_request import Resolution
-from fxai.models.round import Emit, Steps, Turn
+from fxai.models.round import Emit, RoundTurn, Steps
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import (
     ApprovalExpired,
@@ -56,7 +56,7 @@ from fxai.tools.tool_error import (
 
 _A = TypeVar("_A")
 
-OnSettled: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
+OnResolved: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
 """Receives the history to commit if the run stops now.
 
 Before approved calls run, each of them has an unknown outcome. After they ended, including calls that failed, the
@@ -70,7 +70,7 @@ _PROBLEMS: Final[Mapping[ApprovalUse, ApprovalProblem]] = {"begun": "in-doubt", 
 
 
 @final
-class SettledHistory(msgspec.Struct, frozen=True):
+class ResolvedHistory(msgspec.Struct, frozen=True):
     """A history after its approvals were processed."""
 
     history: Prompt
@@ -92,16 +92,18 @@ class SettledHistory(msgspec.Struct, frozen=True):
         return hash((self.history, self.waiting))
 
 
-Settling: TypeAlias = Callable[[Emit | None], EffectOf[SettledHistory, Any, Any]]
+Resolving: TypeAlias = Callable[[Emit | None], EffectOf[ResolvedHistory, Any, Any]]
 """Returns the effect that processes a history. The effect passes each result to `emit` immediately."""
 
 
-def settle_approvals(prompt: Prompt, resolution: Resolution, on_settled: OnSettled | None = None) -> Settling | None:
+def resolve_approvals(
+    prompt: Prompt, resolution: Resolution, on_resolved: OnResolved | None = None
+) -> Resolving | None:
     """Return a function that processes the approvals of the history, or None if it has none.
 
     Its effect fails with `AiError` for `InvalidApprovalError` and `ToolkitRequiredError`, and with `UnknownTool` if the
     tool of an approved call does not exist. These failures happen before fxai runs a call. After the approved calls
-    ended, it fails like a round. It also fails like `on_settled`. If the first call of `on_settled` fails, no call
+    ended, it fails like a round. It also fails like `on_resolved`. If the first call of `on_resolved` fails, no call
     runs.
     """
     if not has_turns(prompt):
@@ -109,11 +111,11 @@ def settle_approvals(prompt: Prompt, resolution: Resolution, on_settled: OnSettl
     history = read_approvals(prompt)
     waiting = history.waiting or is_waiting(prompt, resolution.tools)
     if history.problem is not None or history.answered or history.denied:
-        return lambda emit: Generate(_settle, (prompt, history, resolution, waiting, emit, on_settled), {})
-    if not waiting and not history.settled and not history.repeated:
+        return lambda emit: Generate(_resolve, (prompt, history, resolution, waiting, emit, on_resolved), {})
+    if not waiting and not history.finished and not history.repeated:
         return None
-    settled = _settled_history(prompt, history, (), waiting)
-    return lambda _: Succeed(settled)
+    resolved = _resolved_history(prompt, history, (), waiting)
+    return lambda _: Succeed(resolved)
 
 
 def relay(program: Callable[[Emit | None], EffectOf[_A, Any, Any]], emit: Emit | None) -> EffectOf[_A, Any, Any]:
@@ -125,21 +127,21 @@ def relay(program: Callable[[Emit | None], EffectOf[_A, Any, Any]], emit: Emit |
     return parts.for_each(emit).map(lambda _: values[0])
 
 
-def _settled_history(
+def _resolved_history(
     prompt: Prompt, history: ApprovalHistory, results: tuple[ToolResult, ...], waiting: bool
-) -> SettledHistory:
+) -> ResolvedHistory:
     whole = prompt.with_response(results)
-    shown = Prompt(without_requests(whole, history)) if history.settled or history.repeated else whole
-    return SettledHistory(whole, shown, results, waiting)
+    shown = Prompt(without_requests(whole, history)) if history.finished or history.repeated else whole
+    return ResolvedHistory(whole, shown, results, waiting)
 
 
-def _settle(
+def _resolve(
     prompt: Prompt,
     history: ApprovalHistory,
     resolution: Resolution,
     waiting: bool,
     emit: Emit | None,
-    on_settled: OnSettled | None,
+    on_resolved: OnResolved | None,
 ) -> Steps:
     """Record denials, check all answers, record approvals, and then run the calls."""
     checking = yield authority()
@@ -151,34 +153,34 @@ def _settle(
     approved = [one for one in history.answered if one.approved]
     if approved:
         yield from _use_approved(approved, checking.ledger)
-        if on_settled is not None:  # commit before any call runs
+        if on_resolved is not None:  # commit before any call runs
             doubts = [failed_result(one.call, InDoubt(one.call.name, _BEGUN)) for one in approved]
-            yield on_settled(prompt.with_response(_in_order([*unrun, *doubts], history)))
+            yield on_resolved(prompt.with_response(_in_order([*unrun, *doubts], history)))
     if emit is not None:
         for result in unrun:
             yield emit(result)
     allowed = msgspec.structs.replace(resolution, choice="auto", repair=None, approved=True)
     around = yield Ask(interceptor_of)
-    turn = Turn((*[_call(one.call) for one in approved], Finish("tool-calls")), allowed, around, "approved")
+    turn = RoundTurn((*[_call(one.call) for one in approved], Finish("tool-calls")), allowed, around, "approved")
     yield turn.resolve(emit)
     if approved:
         yield checking.ledger.finish([one.request.approval_id for one in approved]).catch_all(_log_unmarked)
-    return (yield from _end(prompt, history, waiting, turn, unrun, on_settled))
+    return (yield from _end(prompt, history, waiting, turn, unrun, on_resolved))
 
 
 def _end(
     prompt: Prompt,
     history: ApprovalHistory,
     waiting: bool,
-    turn: Turn,
+    turn: RoundTurn,
     unrun: list[ToolResult],
-    on_settled: OnSettled | None,
+    on_resolved: OnResolved | None,
 ) -> Steps:
-    """Return the processed history after `on_settled` received it. Skip `on_settled` only after a defect."""
+    """Return the processed history after `on_resolved` received it. Skip `on_resolved` only after a defect."""
     results, failed = _in_order([*unrun, *turn.response().tool_results], history), turn.failed
-    done = _settled_history(prompt, history, results, waiting)
-    if on_settled is not None and results and (failed is None or (failed.failures and not failed.defects)):
-        yield on_settled(done.history)
+    done = _resolved_history(prompt, history, results, waiting)
+    if on_resolved is not None and results and (failed is None or (failed.failures and not failed.defects)):
+        yield on_resolved(done.history)
     if failed is not None:
         yield FailCause(with_responses(failed, Response(results)))
     return done
@@ -222,7 +224,7 @@ def _problem(
 
 
 def _error(reason: Reason) -> AiError:
-    return AiError("LanguageModel", "settle", reason)
+    return AiError("LanguageModel", "resolve", reason)
 
 
 def _log_unmarked(error: AiError) -> EffectOf[None]:
@@ -234,8 +236,8 @@ def _log_unmarked(error: AiError) -> EffectOf[None]:
 
 
 def _in_order(results: list[ToolResult], history: ApprovalHistory) -> tuple[ToolResult, ...]:
-    places = {one.call.id: place for place, one in enumerate(history.answered)}
-    return tuple(sorted(results, key=lambda result: places[result.id]))
+    locations = {one.call.id: location for location, one in enumerate(history.answered)}
+    return tuple(sorted(results, key=lambda result: locations[result.id]))
 
 
 def _about(one: AnsweredRequest) -> str:

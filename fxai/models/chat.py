@@ -324,7 +324,7 @@ class Chat(Service):
         def run(history: Prompt) -> EffectOf[Any, Any, Any]:
             return Local(f(history), lambda context: context.put(self, True)).flat_map(save)
 
-        turn: EffectOf[Any, Any, Any] = scoped(self._begin().flat_map(run))
+        turn: EffectOf[Any, Any, Any] = scoped(self._start().flat_map(run))
         return turn
 
     def count_tokens(
@@ -359,7 +359,7 @@ class Chat(Service):
         def ask(history: Prompt) -> EffectOf[tuple[Response, Prompt], Any, Any]:
             whole = history + Prompt.make(prompt)
             growth = Growth(self._last)
-            answer = text_round(whole, toolkit, options, on_settled=self._save, growth=growth).tap(self._note(growth))
+            answer = text_round(whole, toolkit, options, on_resolved=self._save, growth=growth).tap(self._note(growth))
             return _with_prompt(answer, whole).map(lambda response: (response, whole.with_response(response.content)))
 
         return self.turn(ask)
@@ -397,7 +397,7 @@ class Chat(Service):
             whole = history + Prompt.make(prompt)
             growth = Growth(self._last)
             answer: EffectOf[Any, Any, Any] = object_round(
-                whole, wanted, toolkit, options, on_settled=self._save, growth=growth
+                whole, wanted, toolkit, options, on_resolved=self._save, growth=growth
             ).tap(self._note(growth))
             end = _with_prompt(answer, whole).catch_all(_pending)
             return end.map(lambda end: (end, whole.with_response(end.response.content)))
@@ -424,22 +424,22 @@ class Chat(Service):
                 return saved.tap(self._note(growth))
 
             growth = Growth(self._last)
-            stream = stream_round(whole, toolkit, options, on_settled=self._save, growth=growth)
+            stream = stream_round(whole, toolkit, options, on_resolved=self._save, growth=growth)
             inside = stream.provide_built(Succeed(ContextOf({self: True})))
             return inside.map_error(lambda error: _with_history(error, whole)).tap(collect)
 
-        return StreamOf.unwrap(self._begin().map(ask))
+        return StreamOf.unwrap(self._start().map(ask))
 
-    def _begin(self) -> EffectOf[Prompt, ChatStoreError, Scope | None]:
+    def _start(self) -> EffectOf[Prompt, ChatStoreError, Scope | None]:
         """Wait for the earlier turns and return the history. Later turns wait until the scope closes."""
 
-        def begin(context: ContextOf[Any]) -> EffectOf[Prompt, Any, Any]:
+        def start(context: ContextOf[Any]) -> EffectOf[Prompt, Any, Any]:
             if context.find(self) is None:
                 return self._lock.hold().and_then(self._store.hold(self._id)).and_then(self.history)
             text = "a turn of this chat started inside another turn and would wait forever"
             return FailCause(Cause((Die(RuntimeError(f"{text}. Call `LanguageModel` inside a turn.")),)))
 
-        return Within(begin)
+        return Within(start)
 
     def _note(self, growth: Growth) -> Callable[[object], EffectOf[None]]:
         """Return the effect that stores the request of a successful turn for the next turn."""

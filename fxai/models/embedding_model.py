@@ -246,17 +246,17 @@ def batched(
 class _Batch:
     """A request that calls can still join, or that runs."""
 
-    __slots__ = ("_done", "_exit", "_waiting", "full", "handle", "places")
+    __slots__ = ("_done", "_exit", "_waiting", "full", "handle", "locations")
 
     def __init__(self) -> None:
-        self.places: dict[str, int] = {}
+        self.locations: dict[str, int] = {}
         self.full: Channel[None] = Channel(1)
         self.handle: FiberHandle[Embeddings, AiError] | None = None
         self._exit: Exit[Embeddings, AiError] | None = None
         self._done = anyio.Event()
         self._waiting = 0
 
-    def settle(self, exit_: Exit[Embeddings, AiError]) -> Effect[None]:
+    def finish(self, exit_: Exit[Embeddings, AiError]) -> Effect[None]:
         """Record the end of the request, so that all its callers continue."""
         self._exit = exit_
         self._done.set()
@@ -265,12 +265,12 @@ class _Batch:
     def join(self, text: str) -> None:
         """Add a caller that needs the vector of a string."""
         self._waiting += 1
-        self.places.setdefault(text, len(self.places))
+        self.locations.setdefault(text, len(self.locations))
 
     def vector_of(self, text: str) -> Effect[Vector, AiError]:
         """Wait for the end of the request and return the vector."""
-        place = self.places[text]
-        return fx.wait(self._done.wait).flat_map(lambda _: self._outcome()).map(lambda found: found.vectors[place])
+        location = self.locations[text]
+        return fx.wait(self._done.wait).flat_map(lambda _: self._outcome()).map(lambda found: found.vectors[location])
 
     def _outcome(self) -> Effect[Embeddings, AiError]:
         exit_ = cast("Exit[Embeddings, AiError]", self._exit)
@@ -313,7 +313,7 @@ class _Batching(ForwardingEmbeddingModel):
         batch = self._open
         if batch is not None:
             batch.join(text)
-            if len(batch.places) == self._most:
+            if len(batch.locations) == self._most:
                 self._close(batch)
                 batch.full.offer(None)
             return fx.succeed(batch)
@@ -327,7 +327,7 @@ class _Batching(ForwardingEmbeddingModel):
             fresh.handle = handle
             return fresh
 
-        sent = fx.suspend(lambda: self._send(fresh)).on_exit(fresh.settle)
+        sent = fx.suspend(lambda: self._send(fresh)).on_exit(fresh.finish)
         return fx.fork(sent).provide_context(self._held).map(start)
 
     def _send(self, batch: _Batch) -> Effect[Embeddings, AiError]:
@@ -336,7 +336,7 @@ class _Batching(ForwardingEmbeddingModel):
 
         def ask() -> Effect[Embeddings, AiError]:
             self._close(batch)
-            return _ask(self._model, tuple(batch.places), "embed")
+            return _ask(self._model, tuple(batch.locations), "embed")
 
         return (fx.succeed(None) if self._most == 1 else waited).flat_map(lambda _: ask())
 

@@ -11,7 +11,7 @@ Multiple interceptors wrap each other. The interceptor of an outer layer wraps t
 >>> from fxai.testing import ScriptedModel, text
 >>> class Shout(Interceptor):
 ...     def turn(self, about, asking):
-...         return asking.tap(lambda parts: fx.sync(lambda: print(f"turn {about.place}: {len(parts)} parts")))
+...         return asking.tap(lambda parts: fx.sync(lambda: print(f"turn {about.location}: {len(parts)} parts")))
 >>> model = intercept(ScriptedModel.make([text("Good day.")]).layer, lambda _: fx.succeed(Shout()))
 >>> fx.run(LanguageModel.generate_text("Hello").provide(model)).text
 turn None: 2 parts
@@ -69,17 +69,17 @@ class StepInfo(msgspec.Struct, frozen=True, eq=False):
 class TurnInfo(msgspec.Struct, frozen=True, eq=False):
     """A turn of the model before its request."""
 
-    place: str | None
+    location: str | None
     """The position in the run of the agent: "1" for its first step, "last" for the request after the budget is
     exhausted, or None outside an agent."""
     request: ModelRequest
 
 
 @final
-class CallInfo(msgspec.Struct, eq=False):
+class InterceptedCall(msgspec.Struct, eq=False):
     """A call of a turn before it runs."""
 
-    place: str | None
+    location: str | None
     """The position of the turn in the run of the agent, as in `TurnInfo`; "approved" for calls that the history
     approves; None outside an agent."""
     index: int
@@ -152,7 +152,7 @@ class Interceptor(InnerCalls):
         del about
         return parts
 
-    def admit(self, about: CallInfo, asking: AnyEffect) -> AnyEffect:
+    def admit(self, about: InterceptedCall, asking: AnyEffect) -> AnyEffect:
         """Wrap the decision about a call that may need an approval or an external result.
 
         The effect succeeds with None if the call can run or its result is external. It succeeds with an
@@ -161,7 +161,7 @@ class Interceptor(InnerCalls):
         del about
         return asking
 
-    def call(self, about: CallInfo, running: AnyEffect) -> AnyEffect:
+    def call(self, about: InterceptedCall, running: AnyEffect) -> AnyEffect:
         """Wrap a call. The effect succeeds with its `Outcome`."""
         del about
         return running
@@ -211,13 +211,13 @@ class _Chain(Interceptor):
         return parts
 
     @override
-    def admit(self, about: CallInfo, asking: AnyEffect) -> AnyEffect:
+    def admit(self, about: InterceptedCall, asking: AnyEffect) -> AnyEffect:
         for link in reversed(self.links):
             asking = link.admit(about, asking)
         return asking
 
     @override
-    def call(self, about: CallInfo, running: AnyEffect) -> AnyEffect:
+    def call(self, about: InterceptedCall, running: AnyEffect) -> AnyEffect:
         for link in reversed(self.links):
             running = link.call(about, running)
         return running

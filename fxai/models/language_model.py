@@ -29,7 +29,7 @@ from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.reason import StructuredOutputError
 from fxai.messages.response import Response, stream_of
-from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
+from fxai.models.approved_calls import OnResolved, ResolvedHistory, relay, resolve_approvals
 from fxai.models.growth import Growth, SentRequest
 from fxai.models.model_info import ModelInfo, info_of
 from fxai.models.model_request import (
@@ -230,11 +230,11 @@ def text_round(
     toolkit: Toolkit[Any],
     options: RoundOptions,
     *,
-    on_settled: OnSettled | None = None,
+    on_resolved: OnResolved | None = None,
     growth: Growth | None = None,
 ) -> EffectOf[Response, Any, Any]:
     """Run the round of `LanguageModel.generate_text`. The response names a break of the requests in `growth`."""
-    return Generate(_round, (prompt, toolkit, options), {"on_settled": on_settled, "growth": growth})
+    return Generate(_round, (prompt, toolkit, options), {"on_resolved": on_resolved, "growth": growth})
 
 
 def object_round(
@@ -243,11 +243,11 @@ def object_round(
     toolkit: Toolkit[Any],
     options: RoundOptions,
     *,
-    on_settled: OnSettled | None = None,
+    on_resolved: OnResolved | None = None,
     growth: Growth | None = None,
 ) -> EffectOf[ObjectResponse[_V], Any, Any]:
     """Run the round of `LanguageModel.generate_object`. See `text_round`."""
-    given = {"schema": schema, "on_settled": on_settled, "growth": growth}
+    given = {"schema": schema, "on_resolved": on_resolved, "growth": growth}
     answered = Generate(_round, (prompt, toolkit, options), given)
     return answered.flat_map(lambda response: _to_object(response, schema))
 
@@ -257,13 +257,13 @@ def stream_round(
     toolkit: Toolkit[Any],
     options: RoundOptions,
     *,
-    on_settled: OnSettled | None = None,
+    on_resolved: OnResolved | None = None,
     growth: Growth | None = None,
 ) -> StreamOf[StreamPart, Any, Any]:
     """Run the round of `LanguageModel.stream_text`. See `text_round`."""
 
     def program(emit: Emit) -> EffectOf[Any, Any, Any]:
-        return Generate(_round, (prompt, toolkit, options, emit), {"on_settled": on_settled, "growth": growth})
+        return Generate(_round, (prompt, toolkit, options, emit), {"on_resolved": on_resolved, "growth": growth})
 
     return StreamOf.steps(program)
 
@@ -308,7 +308,7 @@ def _round(
     emit: Emit | None = None,
     *,
     schema: Schema[Any] | None = None,
-    on_settled: OnSettled | None = None,
+    on_resolved: OnResolved | None = None,
     growth: Growth | None = None,
 ) -> Steps:
     """Process the approvals of the prompt, run the round, and return its response."""
@@ -317,9 +317,9 @@ def _round(
     request, resolution = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
     resolves = options.get("resolve_tools", True)
     early: tuple[ToolResult, ...] = ()
-    settling = settle_approvals(prompt, resolution, on_settled) if resolves else None
-    if settling is not None:
-        done: SettledHistory = yield relay(settling, emit)
+    resolving = resolve_approvals(prompt, resolution, on_resolved) if resolves else None
+    if resolving is not None:
+        done: ResolvedHistory = yield relay(resolving, emit)
         early = done.results
         if done.waiting:
             if emit is not None:

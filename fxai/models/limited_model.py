@@ -110,8 +110,8 @@ def limit(
         raise ValueError("prices are missing for a limit in money. Pass prices=PriceTable(…) or unpriced=Price(…).")
     tokens = [one for one in (max_tokens, least_tokens) if one is not None]
     if not all(one >= 1 for one in tokens) or not patience >= 0:
-        told = f"got max_tokens {max_tokens}, least_tokens {least_tokens}, patience {patience}"
-        raise ValueError(f"tokens must be at least 1 and patience at least 0 seconds, {told}")
+        actual = f"got max_tokens {max_tokens}, least_tokens {least_tokens}, patience {patience}"
+        raise ValueError(f"tokens must be at least 1 and patience at least 0 seconds, {actual}")
     shared = Allowances.in_process() if allowances is None else allowances
     terms = Terms(limits, shared, prices, unpriced, unknown, after_crash, patience, least_tokens)
     bounds = RequestBounds(estimate, unbounded, max_tokens, is_needed=terms.bounds_answers)
@@ -168,7 +168,7 @@ class _Limited(ForwardingModel):
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         def go() -> Gen[tuple[Part, ...], AiError, Scope]:
-            asked, reservation = yield from self._begin(request)
+            asked, reservation = yield from self._start(request)
             parts = yield from ask_model(self._model, asked).on_exit(lambda end: _note(reservation, end))
             reservation.see(parts)
             return parts
@@ -178,13 +178,13 @@ class _Limited(ForwardingModel):
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         def go() -> Gen[Stream[StreamPart, AiError], AiError, Scope]:
-            asked, reservation = yield from self._begin(request)
+            asked, reservation = yield from self._start(request)
             return StreamOf(stream_model(self._model, asked).pull().map(lambda pull: _watch(pull, reservation)))
 
         return StreamOf.unwrap(fx.gen(go)())
 
     @fx.gen
-    def _begin(self, request: ModelRequest) -> Gen[tuple[ModelRequest, Reservation], AiError, Scope]:
+    def _start(self, request: ModelRequest) -> Gen[tuple[ModelRequest, Reservation], AiError, Scope]:
         """Return the request with its maximum answer, and its reservation."""
         extent = yield from self._bounds.of(request, self._model)
         reservation = yield from self._admission.admit(extent)

@@ -8,8 +8,8 @@ calls of the tools. Each provider has a function `prepare_tools` for a toolkit a
 >>> from fxai.schema.strict import OPENAI
 >>> from fxai.tools.tool import ExternalTool, Tool
 >>> notes = Notes()
->>> settled = settle(Tool.make("ping"), RESPONSES, OPENAI, config=None, default=True, notes=notes)
->>> settled.strict, settled.document["additionalProperties"], notes.warnings
+>>> forms = form_of(Tool.make("ping"), RESPONSES, OPENAI, config=None, default=True, notes=notes)
+>>> forms.strict, forms.document["additionalProperties"], notes.warnings
 (True, False, [])
 >>> names = NameMap({"Calculator.add": "Calculator__add"})
 >>> prepared = PreparedTools.make({"tools": [{"name": "Calculator__add"}]}, names)
@@ -37,7 +37,7 @@ from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.request_form import RequestForm, RequestRules, request_form
-from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict
+from fxai.schema.strict import StrictForm, StrictRules, UnsupportedFeature, resolve_strict
 from fxai.schema.surrogate import mend_data
 from fxai.tools.identity import NameMap, NameRule
 from fxai.tools.tool import ExternalTool, Tool
@@ -160,7 +160,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         naming: NameMap,
         *,
         notes: Notes | None = None,
-        settled: Iterable[Settled] = (),
+        forms: Iterable[ToolForm] = (),
         toolsets: Iterable[Toolset] = (),
     ) -> PreparedTools:
         """Return the prepared tools from the fields in a request. It omits fields that are None or an empty list."""
@@ -170,7 +170,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
             naming,
             () if notes is None else tuple(notes.warnings),
             () if notes is None else tuple(dict.fromkeys(notes.betas)),
-            tuple((one.tool.name, one.original) for one in settled if one.original is not None and one.is_rewritten),
+            tuple((one.tool.name, one.original) for one in forms if one.original is not None and one.is_rewritten),
             tuple(toolsets),
             () if notes is None else tuple(notes.left_out),
         )
@@ -343,13 +343,13 @@ class Original(msgspec.Struct, frozen=True):
     explicit_null: bool = False
     """True if the strict form distinguishes between null and an absent property."""
 
-    def form(self) -> Result[RequestForm, tuple[Obstacle, ...]]:
+    def form(self) -> Result[RequestForm, tuple[UnsupportedFeature, ...]]:
         """Return the form of the document in the request, or each unsupported feature."""
         return request_form(self.document, self.rules, strict=self.strict, explicit_null=self.explicit_null)
 
 
 @final
-class Settled(msgspec.Struct, frozen=True):
+class ToolForm(msgspec.Struct, frozen=True):
     """The form of a tool in a request."""
 
     tool: AnyTool
@@ -371,15 +371,15 @@ class Settled(msgspec.Struct, frozen=True):
         form = self.form
         return form is not None and (form.strict is not None or form.document is not form.original)
 
-    def loosen(self, notes: Notes) -> Settled | None:
+    def loosen(self, notes: Notes) -> ToolForm | None:
         """Return the same tool without strict mode, or None if the API refuses the tool."""
         flag = None if self.strict is None else False
         if self.original is None:
-            return Settled(self.tool, flag)
+            return ToolForm(self.tool, flag)
         return _loose(self.tool, flag, msgspec.structs.replace(self.original, strict=None, explicit_null=False), notes)
 
 
-def settle(
+def form_of(
     tool: AnyTool,
     rules: RequestRules,
     strict_rules: StrictRules,
@@ -387,7 +387,7 @@ def settle(
     config: bool | None,
     default: bool | None,
     notes: Notes,
-) -> Settled | None:
+) -> ToolForm | None:
     """Return the form of a tool in a request, or None if the request omits the tool.
 
     Args:
@@ -415,29 +415,29 @@ def settle(
     original = Original(document, rules, strict_rules, tool.get(ExplicitNull))
     found = original.form()
     if isinstance(found, Success):
-        return Settled(tool, True, original, found.unwrap())
-    obstacles = found.failure()
+        return ToolForm(tool, True, original, found.unwrap())
+    unsupported = found.failure()
     if asked:
-        raise _impossible(tool, strict_rules, obstacles)
-    notes.not_strict(tool, f"{strict_rules.name} has no form for {'; '.join(map(str, obstacles))}")
+        raise _impossible(tool, strict_rules, unsupported)
+    notes.not_strict(tool, f"{strict_rules.name} has no form for {'; '.join(map(str, unsupported))}")
     return _loose(tool, False, Original(document, rules), notes)
 
 
-def _loose(tool: AnyTool, strict: bool | None, original: Original, notes: Notes) -> Settled | None:
+def _loose(tool: AnyTool, strict: bool | None, original: Original, notes: Notes) -> ToolForm | None:
     """Return the tool without strict mode, or None if the API refuses it."""
     found = original.form()
     if isinstance(found, Success):
-        return Settled(tool, strict, original, found.unwrap())
+        return ToolForm(tool, strict, original, found.unwrap())
     first = found.failure()[0]
     notes.leave_out(tool, first.keyword, f"/parameters{first.pointer}", f"{original.rules.name}: {first.reason}")
     return None
 
 
-def _impossible(tool: AnyTool, rules: StrictRules, obstacles: tuple[Obstacle, ...]) -> PreparationError:
-    first = obstacles[0]
-    said = f"tool {tool.name!r} is annotated as strict, but {rules.name} has no strict form for it: "
+def _impossible(tool: AnyTool, rules: StrictRules, unsupported: tuple[UnsupportedFeature, ...]) -> PreparationError:
+    first = unsupported[0]
+    problem = f"tool {tool.name!r} is annotated as strict, but {rules.name} has no strict form for it: "
     remedy = ". Change the schema, or annotate the tool with (Strict, None)."
-    description = said + "; ".join(map(str, obstacles)) + remedy
+    description = problem + "; ".join(map(str, unsupported)) + remedy
     return PreparationError(
         UnsupportedSchemaError(description=description, pointer=first.pointer, keyword=first.keyword)
     )
@@ -454,8 +454,8 @@ def choose_tools(
     given = tuple(tools)
     if not isinstance(choice, ToolChoice):
         if choice not in (None, "auto", "none", "required"):
-            said = f"unknown choice {choice!r}. Pass 'auto', 'none', 'required', or ToolChoice.tool({choice!r})."
-            raise PreparationError.of(field, said)
+            problem = f"unknown choice {choice!r}. Pass 'auto', 'none', 'required', or ToolChoice.tool({choice!r})."
+            raise PreparationError.of(field, problem)
         return given
     names = [tool.name for tool in given]
     unknown = [name for name in choice.names if name not in names]
@@ -473,8 +473,8 @@ def refuse_approval(tool: AnyTool) -> None:
     """
     if tool.provider is None or tool.provider.requires_handler or tool.needs_approval is False:
         return
-    said = f"the provider runs the tool {tool.name!r} without an approval. Remove needs_approval"
-    raise PreparationError.of("needs_approval", f"{said}, or use the approval option of the provider's own tool")
+    problem = f"the provider runs the tool {tool.name!r} without an approval. Remove needs_approval"
+    raise PreparationError.of("needs_approval", f"{problem}, or use the approval option of the provider's own tool")
 
 
 def choice_mode(
@@ -483,8 +483,8 @@ def choice_mode(
     """Return the mode of a choice, or None without a mode or without tools. Warn if a required call is impossible."""
     mode = choice.mode if isinstance(choice, ToolChoice) else choice
     if not sent and mode == "required":
-        said = "a call is required, but this turn has no tools. fxai requires no call."
-        notes.warn("unsupported-option", "tool_choice", said)
+        problem = "a call is required, but this turn has no tools. fxai requires no call."
+        notes.warn("unsupported-option", "tool_choice", problem)
     return mode if sent else None
 
 

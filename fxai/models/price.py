@@ -25,7 +25,7 @@ from fxai.models.model_info import ModelInfo
 from fxai.schema.data import is_array
 
 _MILLION: Final = 1_000_000
-_PLACES: Final = 12  # decimal places of a price per million; the price for a token then has eighteen
+_LOCATIONS: Final = 12  # decimal places of a price per million; the price for a token then has eighteen
 
 
 def amount_of(given: object, what: str) -> Decimal:
@@ -42,7 +42,7 @@ def amount_of(given: object, what: str) -> Decimal:
     except InvalidOperation:
         raise ValueError(f"{what} must be a number, got {given!r}") from None
     exponent = amount.as_tuple().exponent
-    if not isinstance(exponent, int) or amount < 0 or exponent < -_PLACES or amount.adjusted() > _PLACES:
+    if not isinstance(exponent, int) or amount < 0 or exponent < -_LOCATIONS or amount.adjusted() > _LOCATIONS:
         raise ValueError(f"{what} must be at least 0, below 10^13, and have at most 12 decimal places, got {given}")
     return amount
 

@@ -107,10 +107,10 @@ def _ask_in_words(repair: Repair, call: ToolCall, failure: UnknownTool | Invalid
     return Suspend(lambda: _ask(repair, call, failure)).exit().flat_map(read)
 
 
-def repair_work(place: str | None, at: int, call: ToolCall) -> WorkInfo:
+def repair_work(location: str | None, at: int, call: ToolCall) -> WorkInfo:
     """Return the description of a repair as work of the run, with a result that a journal can store."""
-    name = f"repair {call.id}" if place is None else f"repair {place}/{at}"
-    return WorkInfo(name, _encode, _decode, unique=place is not None)
+    name = f"repair {call.id}" if location is None else f"repair {location}/{at}"
+    return WorkInfo(name, _encode, _decode, unique=location is not None)
 
 
 def _encode(given: ToolCall | str | None) -> Any:

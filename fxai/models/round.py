@@ -65,7 +65,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.response import Response
 from fxai.models.approval import authority
-from fxai.models.interceptor import CallInfo, Interceptor, TurnInfo, interceptor_of
+from fxai.models.interceptor import InterceptedCall, Interceptor, TurnInfo, interceptor_of
 from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, ask_model, refusal, stream_model
 from fxai.models.repair import call_as_read, explain_break, mend, repair_work
 from fxai.tools.call import Call, OnInvalidCall, Outcome
@@ -199,16 +199,16 @@ class Round(msgspec.Struct, frozen=True, eq=False):
 
     response: Response
     """The turn with the results of its calls. If the turn was stopped, the parts so far with a result for each call."""
-    is_whole: bool = True
+    is_complete: bool = True
     """False if the deadline passed before the end of the turn. The turn then does not count."""
     unread: tuple[ToolResult, ...] = ()
     """Results that the stream did not emit, because the deadline passed."""
 
     @staticmethod
-    def cut_short(response: Response, read: set[str], *, is_whole: bool = True) -> Round:
+    def cut_short(response: Response, read: set[str], *, is_complete: bool = True) -> Round:
         """Return a round after its deadline. The reader already has the results of the calls in `read`."""
         results = (part for part in response.content if part.type == "tool-result")
-        return Round(response, is_whole, tuple(result for result in results if result.id not in read))
+        return Round(response, is_complete, tuple(result for result in results if result.id not in read))
 
     @property
     def finish(self) -> list[Finish]:
@@ -226,7 +226,7 @@ def take_turn(
     early: tuple[ToolResult, ...] = (),
     handlers: LayerOf[Any, Any, Any] | None = None,
     limits: RoundLimits | None = None,
-    place: str | None = None,
+    location: str | None = None,
 ) -> Steps:
     """Run a round and return a `Round`.
 
@@ -241,21 +241,21 @@ def take_turn(
         early: Results from before the turn, for the response of a failure.
         handlers: Handlers for this round only.
         limits: The limits for the run.
-        place: The position of the turn in the run of an agent, see `TurnInfo`.
+        location: The position of the turn in the run of an agent, see `TurnInfo`.
     """
     came: list[Any] = []
     around: Interceptor | None = yield Ask(interceptor_of)
     if emit is not None:
-        stream = _ask_stream(model, request, around, place)
+        stream = _ask_stream(model, request, around, location)
         parts = yield scoped(Generate(_read_turn, (stream, resolution, came, emit, limits), {}))
     else:
-        parts = yield _ask(model, request, around, place, limits)
+        parts = yield _ask(model, request, around, location, limits)
         parts = parts if parts is LATE else _with_distinct_ids(parts)
     if parts is LATE or not resolves:
-        return _cut_turn(came, resolution) if parts is LATE else Round(Turn(parts, resolution).response())
+        return _cut_turn(came, resolution) if parts is LATE else Round(RoundTurn(parts, resolution).response())
     resolution = resolution.without(parts)
     refused, end = () if limits is None else limits.refuse(parts, resolution), None
-    turn = Turn((*parts, *refused), resolution, around, place)
+    turn = RoundTurn((*parts, *refused), resolution, around, location)
     if emit is not None:
         end = yield from _stream_results(turn, refused, emit, handlers, limits)
     elif turn.calls:
@@ -272,16 +272,16 @@ def take_turn(
 
 
 def _ask(
-    model: Model, request: ModelRequest, around: Interceptor | None, place: str | None, limits: RoundLimits | None
+    model: Model, request: ModelRequest, around: Interceptor | None, location: str | None, limits: RoundLimits | None
 ) -> AnyEffect:
     asking: AnyEffect = ask_model(model, request)
-    asking = asking if around is None else around.turn(TurnInfo(place, request), asking)
+    asking = asking if around is None else around.turn(TurnInfo(location, request), asking)
     return asking if limits is None else limits.cut(asking)
 
 
-def _ask_stream(model: Model, request: ModelRequest, around: Interceptor | None, place: str | None) -> AnyStream:
+def _ask_stream(model: Model, request: ModelRequest, around: Interceptor | None, location: str | None) -> AnyStream:
     parts = stream_model(model, request)
-    return parts if around is None else around.stream_turn(TurnInfo(place, request), parts)
+    return parts if around is None else around.stream_turn(TurnInfo(location, request), parts)
 
 
 def _read_turn(
@@ -315,7 +315,7 @@ def _read_turn(
 
 
 def _stream_results(
-    turn: Turn,
+    turn: RoundTurn,
     refused: Iterable[ToolResult],
     emit: Emit,
     handlers: LayerOf[Any, Any, Any] | None,
@@ -353,7 +353,7 @@ def _read_results(stream: StreamOf[Any, Any, Any], read: set[str], emit: Emit, l
 
 
 @final
-class Turn:
+class RoundTurn:
     """A turn from the model with the results of its calls. Each call has one result, in the order of the calls."""
 
     __slots__ = (
@@ -362,10 +362,10 @@ class Turn:
         "_emit",
         "_finish",
         "_infos",
+        "_location",
         "_offer",
         "_parts",
         "_pending",
-        "_place",
         "_reason",
         "_resolution",
         "_results",
@@ -380,9 +380,13 @@ class Turn:
     failed: Cause[Any] | None  # the failures and defects of handlers
 
     def __init__(
-        self, parts: Iterable[Part], resolution: Resolution, around: Interceptor | None = None, place: str | None = None
+        self,
+        parts: Iterable[Part],
+        resolution: Resolution,
+        around: Interceptor | None = None,
+        location: str | None = None,
     ) -> None:
-        self._resolution, self._around, self._place = resolution, around, place
+        self._resolution, self._around, self._location = resolution, around, location
         self._parts: list[Part] = [*resolution.warnings]
         self._finish: list[Finish] = []
         self._pending = False  # True if calls need approvals or external results
@@ -406,7 +410,7 @@ class Turn:
         self._reason: FinishReason = self._finish[-1].reason if self._finish else "unknown"
         self._results: list[ToolResult | ApprovalRequest | None] = [None] * len(self.calls)
         self._warnings: dict[int, WarningPart] = {}  # by the index of the call
-        self._infos: dict[int, CallInfo] = {}  # by the index of the call, with an interceptor only
+        self._infos: dict[int, InterceptedCall] = {}  # by the index of the call, with an interceptor only
 
     def resolve(
         self, emit: Emit | None = None, offer: Callable[[StreamPart], None] | None = None
@@ -440,7 +444,7 @@ class Turn:
         except Exception as bug:
             self._begun = FailCause(Cause((Die(bug),)))
         if isinstance(self._begun, Succeed):
-            _ = self._settle(0, self._begun.value)
+            _ = self._finish_call(0, self._begun.value)
         elif isinstance(self._begun, FailCause):
             _ = self._fail(0, self._begun.cause)
         else:
@@ -478,7 +482,7 @@ class Turn:
 
     def _run(self, at: int) -> EffectOf[None, Any, Any]:
         running = self._call(at) if self._begun is None else self._begun
-        return Fold(running, partial(self._fail, at), partial(self._settle, at))
+        return Fold(running, partial(self._fail, at), partial(self._finish_call, at))
 
     def _call(self, at: int) -> AnyEffect:
         """Return the outcome of a call, after a repair if it is invalid, or a request for its approval."""
@@ -531,7 +535,7 @@ class Turn:
     def _hand_on(self, call: ToolCall, outcome: Outcome) -> EffectOf[None]:
         return cast(Emit, self._emit)(self._resolution.result(call, outcome))
 
-    def _ask_approval(self, at: int, made: Call, tool: Tool[Any, Any, Any], info: CallInfo | None) -> Steps:
+    def _ask_approval(self, at: int, made: Call, tool: Tool[Any, Any, Any], info: InterceptedCall | None) -> Steps:
         """Return the request for an approval, or None if the call needs no approval."""
         needed = yield made.needs_approval()
         yield self._reread(at, made, tool)  # the user must approve the final form of the call
@@ -549,7 +553,7 @@ class Turn:
         choice, replace = self._resolution.choice, partial(self._replace, at)
         make, run = partial(self._make, at), partial(self._run_mended, at)
         call, around = self.calls[at], self._around
-        ask = None if around is None else partial(around.work, repair_work(self._place, at, call))
+        ask = None if around is None else partial(around.work, repair_work(self._location, at, call))
         return Generate(mend, (repair, call, failure, choice, make, run, replace, ask), {})
 
     def _run_mended(self, at: int, made: Call) -> AnyEffect:
@@ -559,22 +563,22 @@ class Turn:
         info = self._tell(at, made, tool, repaired=True)
         return made.effect if self._around is None else self._around.call(info, made.effect)
 
-    def _tell(self, at: int, made: Call, tool: Tool[Any, Any, Any], *, repaired: bool = False) -> CallInfo:
+    def _tell(self, at: int, made: Call, tool: Tool[Any, Any, Any], *, repaired: bool = False) -> InterceptedCall:
         reread, set_key = partial(self._reread, at, made, tool), partial(setattr, made, "key")
-        return CallInfo(self._place, at, self.calls[at], tool, reread, repaired, set_key)
+        return InterceptedCall(self._location, at, self.calls[at], tool, reread, repaired, set_key)
 
     def _replace(self, at: int, part: ToolCall | WarningPart) -> EffectOf[None]:
         """Replace a call with the call that runs, or add the warning that no call replaces it."""
         if part.type == "warning":
             self._warnings[at] = part
         else:
-            place = next(place for place, other in enumerate(self._parts) if other is self.calls[at])
-            self.calls[at] = self._parts[place] = part
+            location = next(location for location, other in enumerate(self._parts) if other is self.calls[at])
+            self.calls[at] = self._parts[location] = part
             if at in self._infos:
                 self._infos[at].call = part
         return _NOTHING if self._emit is None else self._emit(part)
 
-    def _settle(self, at: int, outcome: Outcome | ApprovalRequest | None) -> EffectOf[None]:
+    def _finish_call(self, at: int, outcome: Outcome | ApprovalRequest | None) -> EffectOf[None]:
         if outcome is None or isinstance(outcome, ApprovalRequest):  # None: the result is external
             self._results[at] = outcome
             self._pending = True
@@ -619,11 +623,11 @@ class Turn:
 def _cut_turn(came: list[Any], resolution: Resolution) -> Round:
     """Return the round of a stopped turn: the parts so far, with a result for each call."""
     if not came:
-        return Round(Response(), is_whole=False)
+        return Round(Response(), is_complete=False)
     parts = gather(came)
     read = {part.id for part in parts if part.type == "tool-result"}
     response = close_calls(Response((*parts, Finish("other"))), TIME_IS_UP, resolution)
-    return Round.cut_short(response, read, is_whole=False)
+    return Round.cut_short(response, read, is_complete=False)
 
 
 def is_ours(call: ToolCall, resolution: Resolution) -> bool:

@@ -46,7 +46,7 @@ from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.token_count import TokenCount
 from fxai.schema.data import is_object
 
-_SAYS_NOTHING: Final = frozenset({"response-metadata", "warning", "reasoning-start", "reasoning-end"})
+_EMPTY: Final = frozenset({"response-metadata", "warning", "reasoning-start", "reasoning-end"})
 
 
 def retryable(error: AiError) -> bool:
@@ -109,23 +109,23 @@ def fallback(
     def open_model() -> Gen[LanguageModel, AiError, Scope]:
         held = yield from hold()
         models = tuple(held.model_of(layer) for layer in (first, *others))
-        yield from _begin(models, when)
+        yield from _start(models, when)
         return _Fallback(models, when)
 
     # the context provides the services of the other layers, but the type of the effect does not contain them
     return cast("LayerOf[LanguageModel, AiError, _R | None]", LayerOf.scoped(LanguageModel, open_model()))
 
 
-def _begin(models: tuple[HeldModel, ...], when: Callable[[AiError], bool]) -> Effect[object, AiError]:
+def _start(models: tuple[HeldModel, ...], when: Callable[[AiError], bool]) -> Effect[object, AiError]:
     """Build the first possible layer, so that a failure without a fallback happens before any request."""
 
-    def open_(place: int, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
-        opening: Effect[object, AiError] = models[place].open()
-        return opening.catch_all(lambda error: _next(place, error, failed))
+    def open_(location: int, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
+        opening: Effect[object, AiError] = models[location].open()
+        return opening.catch_all(lambda error: _next(location, error, failed))
 
-    def _next(place: int, error: AiError, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
-        if place + 1 < len(models) and when(error):
-            return open_(place + 1, (*failed, error))
+    def _next(location: int, error: AiError, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
+        if location + 1 < len(models) and when(error):
+            return open_(location + 1, (*failed, error))
         return fx.fail_cause(_cause(error, failed))
 
     return open_(0, ())
@@ -164,54 +164,56 @@ class _Fallback(LanguageModel):
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         return self._ask(request, 0, ())
 
-    def _ask(self, request: ModelRequest, place: int, failed: tuple[AiError, ...]) -> Effect[tuple[Part, ...], AiError]:
+    def _ask(
+        self, request: ModelRequest, location: int, failed: tuple[AiError, ...]
+    ) -> Effect[tuple[Part, ...], AiError]:
         def again(error: AiError) -> Effect[tuple[Part, ...], AiError]:
-            if self._ends(error, place):
+            if self._ends(error, location):
                 return fx.fail_cause(_cause(error, failed))
-            return self._ask(request, place + 1, (*failed, error))
+            return self._ask(request, location + 1, (*failed, error))
 
         def accept(parts: tuple[Part, ...]) -> Effect[tuple[Part, ...], AiError]:
             refusal = _refusal_in(parts, "ask")
-            if refusal is not None and not self._ends(refusal, place):
+            if refusal is not None and not self._ends(refusal, location):
                 return fx.fail(refusal)
             return fx.succeed((*_warnings(failed), *parts))
 
-        return ask_model(self._models[place], request).flat_map(accept).catch_all(again)
+        return ask_model(self._models[location], request).flat_map(accept).catch_all(again)
 
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         return StreamOf.suspend(lambda: self._stream(request, 0, ()))
 
-    def _stream(self, request: ModelRequest, place: int, failed: tuple[AiError, ...]) -> Stream[StreamPart, AiError]:
-        opening = _Opening(lambda refusal: not self._ends(refusal, place))
+    def _stream(self, request: ModelRequest, location: int, failed: tuple[AiError, ...]) -> Stream[StreamPart, AiError]:
+        opening = _Opening(lambda refusal: not self._ends(refusal, location))
 
         def again(error: AiError) -> Stream[StreamPart, AiError]:
-            if opening.over or self._ends(error, place):
+            if opening.over or self._ends(error, location):
                 ended: Stream[StreamPart, AiError] = StreamOf.from_effect(fx.fail_cause(_cause(error, failed)))
                 return StreamOf.from_iterable(tuple(opening.held)).concat(ended)
-            return self._stream(request, place + 1, (*failed, error))
+            return self._stream(request, location + 1, (*failed, error))
 
-        parts = StreamOf.from_iterable(_warnings(failed)).concat(stream_model(self._models[place], request))
+        parts = StreamOf.from_iterable(_warnings(failed)).concat(stream_model(self._models[location], request))
         return opening.of(parts).catch_all(again)
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
         return self._count(request, 0, ())
 
-    def _count(self, request: ModelRequest, place: int, failed: tuple[AiError, ...]) -> Effect[TokenCount, AiError]:
+    def _count(self, request: ModelRequest, location: int, failed: tuple[AiError, ...]) -> Effect[TokenCount, AiError]:
         def again(error: AiError) -> Effect[TokenCount, AiError]:
-            if self._ends(error, place):
+            if self._ends(error, location):
                 return fx.fail_cause(_cause(error, failed))
-            return self._count(request, place + 1, (*failed, error))
+            return self._count(request, location + 1, (*failed, error))
 
         def with_warnings(count: TokenCount) -> TokenCount:
             warnings = tuple(WarningPart(f"another model counts: {error.message}") for error in failed)
             return msgspec.structs.replace(count, warnings=(*warnings, *count.warnings))
 
-        return self._models[place].count(request).map(with_warnings).catch_all(again)
+        return self._models[location].count(request).map(with_warnings).catch_all(again)
 
-    def _ends(self, error: AiError, place: int) -> bool:
-        return place + 1 == len(self._models) or not self._when(error)
+    def _ends(self, error: AiError, location: int) -> bool:
+        return location + 1 == len(self._models) or not self._when(error)
 
 
 def _refusal_in(parts: Iterable[AnyPart], method: str) -> AiError | None:
@@ -247,7 +249,7 @@ class _Opening:
                 refusal = _refusal_in((part,), "ask_stream")
                 if refusal is not None and self._passes(refusal):
                     return fx.fail(refusal)
-                if self._says_nothing(part):
+                if self._is_empty(part):
                     self.held.append(part)
                     return following
             self.over = True
@@ -260,7 +262,7 @@ class _Opening:
         following: EffectOf[Any, Any, Any] = Suspend(next_)
         return following
 
-    def _says_nothing(self, part: StreamPart) -> bool:
+    def _is_empty(self, part: StreamPart) -> bool:
         match part:
             case TextStart():
                 is_refusal = any(is_object(own) and own.get("refusal") for own in part.metadata.values())
@@ -269,7 +271,7 @@ class _Opening:
             case TextDelta() | TextEnd():
                 return part.id in self._refused
             case _:
-                return part.type in _SAYS_NOTHING
+                return part.type in _EMPTY
 
 
 @final

@@ -25,7 +25,7 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
 from fxai.schema.request_form import RequestForm, RequestRules, request_form
-from fxai.schema.strict import Obstacle, StrictForm, StrictRules, strict_form
+from fxai.schema.strict import StrictForm, StrictRules, UnsupportedFeature, strict_form
 
 _NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 _LONGEST: Final = 64  # the smallest limit of the providers
@@ -49,7 +49,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         loose: True if the request contains `asked` unchanged instead of its strict form.
         tool: The name on the wire of the tool whose parameters are the answer, or None without a tool.
         parameters: The rules of the API for the parameters of this tool.
-        obstacles: The unsupported features of the schema with locations. Empty if it has a strict form.
+        unsupported: The unsupported features of the schema with locations. Empty if it has a strict form.
     """
 
     asked: JsonSchema
@@ -58,7 +58,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
     loose: bool = False
     tool: str | None = None
     parameters: RequestRules | None = None
-    obstacles: tuple[Obstacle, ...] = ()
+    unsupported: tuple[UnsupportedFeature, ...] = ()
 
     @staticmethod
     def of(schema: JsonSchema, rules: StrictRules) -> AnswerForm:
@@ -67,13 +67,13 @@ class AnswerForm(msgspec.Struct, frozen=True):
         if isinstance(found, Success):
             return AnswerForm(schema, rules)
         if _is_of_objects(schema):
-            return AnswerForm(schema, rules, loose=True, obstacles=found.failure())
+            return AnswerForm(schema, rules, loose=True, unsupported=found.failure())
         wrapped = _wrap(schema)
         again = strict_form(wrapped, rules)
         if isinstance(again, Success):
             return AnswerForm(wrapped, rules, wrapped=True)
-        obstacles: tuple[Obstacle, ...] = again.failure()
-        return AnswerForm(wrapped, rules, wrapped=True, loose=True, obstacles=tuple(map(_unwrap, obstacles)))
+        unsupported: tuple[UnsupportedFeature, ...] = again.failure()
+        return AnswerForm(wrapped, rules, wrapped=True, loose=True, unsupported=tuple(map(_unwrap, unsupported)))
 
     def loosen(self) -> AnswerForm:
         """Return the same answer with the schema unchanged, except that its root is an object."""
@@ -186,8 +186,8 @@ def _is_of_objects(schema: JsonSchema) -> bool:
     return bool(schema.get("type") == "object")
 
 
-def _unwrap(obstacle: Obstacle) -> Obstacle:
-    return msgspec.structs.replace(obstacle, pointer=obstacle.pointer.removeprefix(_WHERE))
+def _unwrap(feature: UnsupportedFeature) -> UnsupportedFeature:
+    return msgspec.structs.replace(feature, pointer=feature.pointer.removeprefix(_WHERE))
 
 
 def _wrap(schema: JsonSchema) -> JsonSchema:

@@ -37,7 +37,7 @@ _PER_REQUEST: Final = 256
 _FOR_TOOLS: Final = 1024  # instructions of providers for tool calls or a schema, which have up to 800 tokens
 _PER_FILE: Final = 5000  # more than large providers count for an image
 _MARGIN: Final = 50  # a count can be wrong by 1 of 50 tokens
-_ROOM: Final = 64  # and by this number of tokens
+_SURPLUS: Final = 64  # and by this number of tokens
 
 _TEXTS: Final = ("text/", "application/json", "application/xml")
 
@@ -160,8 +160,8 @@ class RequestBounds:
             return fx.succeed(Extent(0, 0))
         answer = self._max_tokens if request.max_tokens is None else request.max_tokens
         if answer is None:
-            said = "is missing, but tokens or money are limited. Pass it to the request, or limit(…, max_tokens=…)"
-            return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", said)))
+            problem = "is missing, but tokens or money are limited. Pass it to the request, or limit(…, max_tokens=…)"
+            return fx.fail(AiError("limit", "ask", InvalidRequestError("max_tokens", problem)))
         if answer < 1:
             return fx.fail(
                 AiError("limit", "ask", InvalidRequestError("max_tokens", f"must be at least 1, got {answer}"))
@@ -178,7 +178,7 @@ class RequestBounds:
         def read(count: TokenCount) -> Effect[InputBound, AiError]:
             if count.is_estimate:
                 return by_bytes
-            most = InputBound(count.tokens + count.tokens // _MARGIN + _ROOM)
+            most = InputBound(count.tokens + count.tokens // _MARGIN + _SURPLUS)
             return by_bytes.map(lambda known: _of_count(most, known, request))
 
         return model.count(request).flat_map(read)
@@ -187,8 +187,8 @@ class RequestBounds:
         if bound.gap is None or not self._refuses:
             return fx.succeed(Extent(bound.tokens, answer))
         remedy = "Pass a function as limit(…, estimate=…), or unbounded='admit' to count it afterwards"
-        said = f"contains {bound.gap}: the maximum number of its tokens is unknown. {remedy}"
-        return fx.fail(AiError("limit", "ask", InvalidRequestError("prompt", said)))
+        problem = f"contains {bound.gap}: the maximum number of its tokens is unknown. {remedy}"
+        return fx.fail(AiError("limit", "ask", InvalidRequestError("prompt", problem)))
 
 
 def _of_count(most: InputBound, by_bytes: InputBound, request: ModelRequest) -> InputBound:

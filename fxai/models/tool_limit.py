@@ -1,11 +1,11 @@
 """Limits for the tools in a request: their number, and the length of a description. Use this module in a provider.
 
 >>> import msgspec
->>> from fxai.models.prepared_tools import Settled
+>>> from fxai.models.prepared_tools import ToolForm
 >>> from fxai.schema.request_form import CHAT
 >>> from fxai.tools.tool import Tool
 >>> notes, few = Notes(), msgspec.structs.replace(CHAT, most_tools=1, longest_description=9)
->>> tools = [Settled(Tool.make(name), None) for name in ("add", "weather")]
+>>> tools = [ToolForm(Tool.make(name), None) for name in ("add", "weather")]
 >>> [one.tool.name for one in within_number(tools, few, ToolChoice.tool("weather"), notes)]
 ['weather']
 >>> shorten(Tool.make("add", description="Add two numbers."), few, notes), notes.left_out[0].tool
@@ -17,33 +17,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fxai.models.model_request import ToolChoice, ToolChoices, narrow
-from fxai.models.prepared_tools import AnyTool, Notes, Settled
+from fxai.models.prepared_tools import AnyTool, Notes, ToolForm
 from fxai.schema.request_form import RequestRules
 
 
 def within_number(
-    settled: Sequence[Settled], rules: RequestRules, choice: ToolChoices | None, notes: Notes
-) -> list[Settled]:
+    forms: Sequence[ToolForm], rules: RequestRules, choice: ToolChoices | None, notes: Notes
+) -> list[ToolForm]:
     """Return the tools that a request can contain, in their order. Tools of the choice have priority.
 
     Args:
-        settled: The tools.
+        forms: The tools.
         rules: The rules of the API.
         choice: The choice of the request.
         notes: The notes about omitted tools.
     """
     most = rules.most_tools
-    if most is None or len(settled) <= most:
-        return list(settled)
+    if most is None or len(forms) <= most:
+        return list(forms)
     named = choice.names if isinstance(choice, ToolChoice) else ()
-    by_use = sorted(range(len(settled)), key=lambda at: settled[at].tool.name not in named)
+    by_use = sorted(range(len(forms)), key=lambda at: forms[at].tool.name not in named)
     kept = set(by_use[:most])
-    reason = f"{rules.name} accepts {most} tools in one request, and this request has {len(settled)}"
-    gone = [one.tool for at, one in enumerate(settled) if at not in kept]
+    reason = f"{rules.name} accepts {most} tools in one request, and this request has {len(forms)}"
+    gone = [one.tool for at, one in enumerate(forms) if at not in kept]
     notes.forget("not-strict", {tool.name for tool in gone})
     for tool in gone:
         notes.leave_out(tool, "number of tools", "", f"{reason}. Offer fewer tools.")
-    return [one for at, one in enumerate(settled) if at in kept]
+    return [one for at, one in enumerate(forms) if at in kept]
 
 
 def shorten(tool: AnyTool, rules: RequestRules, notes: Notes) -> str | None:
@@ -77,6 +77,6 @@ def narrow_choice(choice: ToolChoices | None, notes: Notes) -> ToolChoices | Non
         return choice
     left = narrow(choice, [name for name in choice.names if name not in gone])
     if not isinstance(left, ToolChoice):
-        said = f"tool_choice: its tools ({', '.join(choice.names)}) are not sent, so fxai sends {left!r}"
-        notes.warn("unsupported-option", "tool_choice", said)
+        problem = f"tool_choice: its tools ({', '.join(choice.names)}) are not sent, so fxai sends {left!r}"
+        notes.warn("unsupported-option", "tool_choice", problem)
     return left

@@ -35,7 +35,7 @@ from fxai.messages.reason import (
 )
 from fxai.models.model_info import ModelInfo
 from fxai.models.price import Price, amount_of
-from fxai.storage.allowance_rows import MOST, Claim, Refusal
+from fxai.storage.allowance_rows import MOST, Claim, LimitExceeded
 
 Kind: TypeAlias = Literal["requests", "tokens", "money"]
 """The kind of usage that fxai counts."""
@@ -176,12 +176,12 @@ def check_limits(limits: tuple[Limit, ...]) -> None:
     seen: set[tuple[str, float | None, bool, str]] = set()
     for one in limits:
         for kind in _KINDS:
-            place = (one.name, one.seconds, one.per_model, kind)
+            key = (one.name, one.seconds, one.per_model, kind)
             if getattr(one, kind) is None:
                 continue
-            if place in seen:
+            if key in seen:
                 raise ValueError(f"limits of {kind} have the same name {one.name!r} and the same window. Rename one.")
-            seen.add(place)
+            seen.add(key)
 
 
 @final
@@ -194,7 +194,7 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 @final
-class Place(msgspec.Struct, frozen=True):
+class UsageKey(msgspec.Struct, frozen=True):
     """The key for the usage of a model under a limit."""
 
     kind: Kind
@@ -202,10 +202,10 @@ class Place(msgspec.Struct, frozen=True):
     """An empty claim with this key."""
 
 
-def places_of(limits: tuple[Limit, ...], info: ModelInfo) -> tuple[Place, ...]:
+def usage_keys(limits: tuple[Limit, ...], info: ModelInfo) -> tuple[UsageKey, ...]:
     """Return the keys for the usage of a model, by limit and kind."""
     return tuple(
-        Place(kind, Claim(one.key(kind, info), 0, most, one.seconds))
+        UsageKey(kind, Claim(one.key(kind, info), 0, most, one.seconds))
         for one in limits
         for kind, most in zip(_KINDS, (one.requests, one.tokens, one.units), strict=True)
         if most is not None
@@ -216,11 +216,11 @@ def places_of(limits: tuple[Limit, ...], info: ModelInfo) -> tuple[Place, ...]:
 class Reservation:
     """The maximum usage of a request under each limit, and its actual usage."""
 
-    def __init__(self, places: tuple[Place, ...], price: Price | None, extent: Extent) -> None:
+    def __init__(self, locations: tuple[UsageKey, ...], price: Price | None, extent: Extent) -> None:
         self.id: str = f"{_ID}-{next(_numbers)}"
         self.usage: Usage | None = None
         self.extent: Extent = extent
-        self._places = places
+        self._locations = locations
         self._price = price
         self._is_unused = True  # False if the model may have read the request
         self._has_parts = False
@@ -229,7 +229,7 @@ class Reservation:
 
     def _claim(self) -> tuple[Claim, ...]:
         given, answer = self.extent.given, self.extent.answer
-        return tuple([one.claim.of(self._amount(one.kind, given, answer)) for one in self._places])
+        return tuple([one.claim.of(self._amount(one.kind, given, answer)) for one in self._locations])
 
     def _amount(self, kind: Kind, given: int, answer: int) -> int:
         """Return the maximum amount for these tokens."""
@@ -240,12 +240,12 @@ class Reservation:
         of_input, of_output = cast(Price, self._price).highest(given)
         return _units((given * of_input + answer * of_output) / _MILLION)
 
-    def shorten(self, refusal: Refusal, least: int) -> bool:
+    def shorten(self, refusal: LimitExceeded, least: int) -> bool:
         """Shorten the answer to the remaining budget, and return whether at least `least` tokens are possible.
 
         For a limit with a window, the request can use the whole window, because it waits until earlier usage expires.
         """
-        kind = next(one.kind for one in self._places if one.claim.key == refusal.claim.key)
+        kind = next(one.kind for one in self._locations if one.claim.key == refusal.claim.key)
         left = refusal.left if refusal.claim.seconds is None else refusal.claim.most
         given, answer = self.extent.given, 0
         if kind == "tokens":
@@ -262,7 +262,7 @@ class Reservation:
 
     # -- the actual usage
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Record that the model may read the request from now on."""
         self._is_unused = False
 
@@ -277,15 +277,15 @@ class Reservation:
         """Record whether a failed request used tokens."""
         self._is_unused = not self._has_parts and not cause.defects and not cause.interrupted and _is_refused(cause)
 
-    def settle(self, unknown: Unknown) -> tuple[Claim, ...]:
+    def used_claims(self, unknown: Unknown) -> tuple[Claim, ...]:
         """Return the claims for the actual usage. For unknown usage, `unknown` selects the maximum or nothing."""
         if self._is_unused:
-            return tuple([one.claim for one in self._places])
+            return tuple([one.claim for one in self._locations])
         whole = Extent(0, 0) if unknown == "release" else self.extent
         used = _honest(self.usage or Usage())
-        return tuple([one.claim.of(self._settle(one.kind, used, whole)) for one in self._places])
+        return tuple([one.claim.of(self._used_amount(one.kind, used, whole)) for one in self._locations])
 
-    def _settle(self, kind: Kind, used: Usage, whole: Extent) -> int:
+    def _used_amount(self, kind: Kind, used: Usage, whole: Extent) -> int:
         given, answer = used.input_tokens, used.output_tokens
         cost = None if self._price is None or kind != "money" else self._price.cost(used)
         if cost is not None:

@@ -42,7 +42,7 @@ class Breach(msgspec.Struct, frozen=True, eq=False):
         names: The properties that the keyword is about.
         branches: The breaches by each alternative of `anyOf` or `oneOf`. Empty if several alternatives of `oneOf`
             accept the value.
-        said: The words for a keyword that has none of its own.
+        words: The words for a keyword that has none of its own.
     """
 
     keyword: str
@@ -51,7 +51,7 @@ class Breach(msgspec.Struct, frozen=True, eq=False):
     value: Any
     names: tuple[str, ...] = ()
     branches: tuple[tuple[Breach, ...], ...] = ()
-    said: str = ""
+    words: str = ""
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class Finder(Work, eq=False):
                     else:
                         rule.find(self, rule, value, pointer)
                 except PatternTimeoutError as timeout:
-                    found.append(Breach("late", part, pointer, value, said=in_time(timeout.args[0])))
+                    found.append(Breach("late", part, pointer, value, words=in_time(timeout.args[0])))
                 if len(found) > count and (count > before or rule.find not in _ORDERED):
                     self.is_mixed = True
         except RecursionError:
@@ -174,7 +174,7 @@ class Finder(Work, eq=False):
 
 
 @final
-class Rule(msgspec.Struct, frozen=True, eq=False):
+class KeywordRule(msgspec.Struct, frozen=True, eq=False):
     """A keyword of a part, for the walk.
 
     Attributes:
@@ -198,17 +198,17 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
         to.found.append(Breach(self.keyword, self.part, pointer, value, (*names,)[:MAX_FAULTS]))
 
 
-def rules_of(part: Part) -> Mapping[type, tuple[Rule, ...]]:
+def rules_of(part: Part) -> Mapping[type, tuple[KeywordRule, ...]]:
     """Return, by the type of the value, the keywords of a part that can refuse it, and store them in the part."""
-    made: dict[type, tuple[Rule, ...]] = dict.fromkeys(TYPES, ())
+    made: dict[type, tuple[KeywordRule, ...]] = dict.fromkeys(TYPES, ())
     if part.schema is False:
-        made = dict.fromkeys(TYPES, (Rule("false", part, None, never, None, is_plain=True),))
+        made = dict.fromkeys(TYPES, (KeywordRule("false", part, None, never, None, is_plain=True),))
     for keyword, clause in part.clauses.items():
         find = _FINDERS.get(keyword)
         inner = None if find is None else _inner(part, keyword)
         for tp, check in clause.by_type.items():
             is_plain = find is None or keyword in _NAMES
-            made[tp] += (Rule(keyword, part, inner, check, find, is_plain),)
+            made[tp] += (KeywordRule(keyword, part, inner, check, find, is_plain),)
     part.rules = made
     return made
 
@@ -227,7 +227,7 @@ def _inner(part: Part, keyword: str) -> Any:
 # ---- members
 
 
-def _properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _properties(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     inner, of = rule.inner, to.of
     for name, item in value.items():
         known = inner.get(name)
@@ -235,14 +235,14 @@ def _properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
             of(known[0], item, pointer, known[1])
 
 
-def _pattern_properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _pattern_properties(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     for pattern, inner in rule.inner.items():
         for name, item in value.items():
             if matches(pattern, name, to):
                 to.of(inner, item, pointer, pointer_to("", name))
 
 
-def _additional(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _additional(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     schema = rule.part.schema
     known, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
     extras = [name for name in value if name not in known]
@@ -254,21 +254,21 @@ def _additional(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
             to.of(rule.inner, value[name], pointer, pointer_to("", name))
 
 
-def _unevaluated_properties(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _unevaluated_properties(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     known = evaluated_names(rule.part, value, to, beside=True)
     wrong = (name for name in value if name not in known and not rule.inner.takes(value[name], to))
     rule.note(to, value, pointer, wrong)
 
 
-def _property_names(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _property_names(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     rule.note(to, value, pointer, [name for name in value if not rule.inner.takes(name, to)])
 
 
-def _missing(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _missing(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     rule.note(to, value, pointer, [name for name in rule.inner if name not in value])
 
 
-def _dependencies(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _dependencies(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     wanted = [name for given, names in rule.inner.items() if given in value and is_array(names) for name in names]
     missing = [*dict.fromkeys(name for name in wanted if name not in value)]
     if missing:
@@ -281,58 +281,58 @@ def _dependencies(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
 # ---- items
 
 
-def _items(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _items(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     if is_array(rule.inner):  # before 2020-12
-        _places(to, rule, value, pointer)
+        _locations(to, rule, value, pointer)
     else:
         newest = "prefixItems" in rule.part.dialect.keywords
         first = len(rule.part.schema.get("prefixItems", ())) if newest else 0
         _rest(to, rule, value, pointer, first, at_once=newest)
 
 
-def _additional_items(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    places = rule.part.schema.get("items")
-    if is_array(places):
-        _rest(to, rule, value, pointer, len(places), at_once=True)
+def _additional_items(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
+    locations = rule.part.schema.get("items")
+    if is_array(locations):
+        _rest(to, rule, value, pointer, len(locations), at_once=True)
 
 
-def _rest(to: Finder, rule: Rule, value: list[Any], pointer: str, first: int, *, at_once: bool) -> None:
+def _rest(to: Finder, rule: KeywordRule, value: list[Any], pointer: str, first: int, *, at_once: bool) -> None:
     if rule.inner.schema is False and at_once:
         if len(value) > first:
             rule.note(to, value, pointer)
         return
-    for place in to.suspects.get(id(value)) or range(first, len(value)):
-        to.of(rule.inner, value[place], pointer, f"/{place}")
+    for location in to.suspects.get(id(value)) or range(first, len(value)):
+        to.of(rule.inner, value[location], pointer, f"/{location}")
 
 
-def _places(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
-    for place, (inner, item) in enumerate(zip(rule.inner, value, strict=False)):
-        to.of(inner, item, pointer, f"/{place}")
+def _locations(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
+    for location, (inner, item) in enumerate(zip(rule.inner, value, strict=False)):
+        to.of(inner, item, pointer, f"/{location}")
 
 
 # ---- schemas in place
 
 
-def _reference(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _reference(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     for target in rule.part.targets(to):
         to.of(target, value, pointer)
 
 
-def _all_of(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _all_of(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     for inner in rule.inner:
         to.of(inner, value, pointer)
 
 
-def _union(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _union(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     if to.unions >= _UNIONS:
-        to.found.append(Breach("alternatives", rule.part, pointer, value, said="one of the alternatives"))
+        to.found.append(Breach("alternatives", rule.part, pointer, value, words="one of the alternatives"))
         return
     fits = any(choice.takes(value, to) for choice in rule.inner)
     branches = () if fits else to.by_alternative(rule.inner, value, pointer)
     to.found.append(Breach(rule.keyword, rule.part, pointer, value, branches=branches))
 
 
-def _if(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
+def _if(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
     branch = "then" if rule.inner.takes(value, to) else "else"
     if branch in rule.part.schema:
         to.of(rule.part.under(rule.part.schema[branch]), value, pointer)
@@ -341,8 +341,8 @@ def _if(to: Finder, rule: Rule, value: Any, pointer: str) -> None:
 _NAMED: Final = frozenset(("patternProperties", "dependentSchemas", "dependentRequired", "dependencies"))
 _PLAIN: Final = frozenset(("required", "$ref", "$dynamicRef", "$recursiveRef"))
 _NAMES: Final = frozenset(("required", "propertyNames", "unevaluatedProperties", "anyOf", "oneOf"))
-Find: TypeAlias = Callable[[Finder, Rule, Any, str], None]
-_ORDERED: Final = (None, _properties, _items, _additional_items, _places, _reference, _missing, _union, _if)
+Find: TypeAlias = Callable[[Finder, KeywordRule, Any, str], None]
+_ORDERED: Final = (None, _properties, _items, _additional_items, _locations, _reference, _missing, _union, _if)
 _FINDERS: Final[dict[str, Find]] = {
     **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef"), _reference),
     **dict.fromkeys(("dependentRequired", "dependentSchemas", "dependencies"), _dependencies),
@@ -354,7 +354,7 @@ _FINDERS: Final[dict[str, Find]] = {
     "propertyNames": _property_names,
     "required": _missing,
     "items": _items,
-    "prefixItems": _places,
+    "prefixItems": _locations,
     "additionalItems": _additional_items,
     "allOf": _all_of,
     "if": _if,

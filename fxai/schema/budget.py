@@ -55,7 +55,7 @@ MAX_STEPS: Final = 150_000
 MAX_FAULTS: Final = 100
 """How many faults of one value are reported."""
 
-MAX_PLACES: Final = 3_000
+MAX_LOCATIONS: Final = 3_000
 """How many places a strict form, a grammar or a generated value may be made of, for one document."""
 
 MAX_VALUES: Final = 100_000
@@ -105,7 +105,7 @@ class Work(msgspec.Struct, eq=False):
     numbers_of: dict[int, object] = {}
     searches: Any = None
 
-    def take(self, steps: int = 1, place: str = "") -> None:
+    def take(self, steps: int = 1, location: str = "") -> None:
         """Count steps at a place.
 
         Raises:
@@ -113,7 +113,7 @@ class Work(msgspec.Struct, eq=False):
         """
         self.left -= steps
         if self.left < 0:
-            raise ExhaustedError(place)
+            raise ExhaustedError(location)
 
 
 Suspects: TypeAlias = Mapping[int, Sequence[int] | None]
@@ -207,9 +207,9 @@ def depth_fault(pointer: str, levels: int) -> Fault:
     '/a/a/a/a/a/a/a/a/…: expected at most 128 levels of nesting, found deeper nesting'
     """
     names = pointer.split("/")
-    place = "/".join(names[: _SAID + 1])[:_LONGEST]
-    place = place if place == pointer else f"{place}/…"
-    return Fault(place, f"at most {levels} levels of nesting", "deeper nesting")
+    location = "/".join(names[: _SAID + 1])[:_LONGEST]
+    location = location if location == pointer else f"{location}/…"
+    return Fault(location, f"at most {levels} levels of nesting", "deeper nesting")
 
 
 def _members(value: Any) -> Iterable[Any]:
@@ -317,7 +317,7 @@ NO_GROWTH: Final = Growth()
 
 
 @final
-class _Place:
+class _Location:
     """One schema: which hold for the same value, and which for the values inside it, by position."""
 
     __slots__ = ("below", "here", "pointer", "visits")
@@ -333,48 +333,50 @@ class _Place:
 class Reach:
     """The schemas of a document as a graph: what holds for the same value as what, and what for values inside it."""
 
-    __slots__ = ("_order", "_places")
+    __slots__ = ("_locations", "_order")
 
     def __init__(self) -> None:
-        self._places: list[_Place] = []
+        self._locations: list[_Location] = []
         self._order: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._locations)
 
     def add(self, pointer: str) -> int:
         """A new schema, at a pointer; gives its number."""
-        self._places.append(_Place(pointer))
-        return len(self._places) - 1
+        self._locations.append(_Location(pointer))
+        return len(self._locations) - 1
 
-    def holds(self, place: int, other: int, times: int = 1) -> None:
+    def holds(self, location: int, other: int, times: int = 1) -> None:
         """Note that where one schema holds for a value, another is held against the same value."""
-        self._places[place].here += [other] * times
+        self._locations[location].here += [other] * times
 
-    def leads(self, place: int, position: str, other: int) -> None:
+    def leads(self, location: int, position: str, other: int) -> None:
         """Note that another schema is held against the values at a position inside those of this one."""
-        self._places[place].below.append((position, other))
+        self._locations[location].below.append((position, other))
 
     def excess(self) -> Fault | None:
         """What of it is beyond the budget; nothing for what can be followed. References must not go in a circle."""
-        levels: list[int] = [1] * len(self._places)
+        levels: list[int] = [1] * len(self._locations)
         self._order = []
         for number in self._downwards():
-            place = self._places[number]
-            place.visits = 1 + sum(self._places[inner].visits for inner in place.here)
-            levels[number] = 1 + max((levels[inner] for inner in place.here), default=0)
-            if place.visits > MAX_VISITS:
-                return Fault(place.pointer, _VISITS, "more")
+            location = self._locations[number]
+            location.visits = 1 + sum(self._locations[inner].visits for inner in location.here)
+            levels[number] = 1 + max((levels[inner] for inner in location.here), default=0)
+            if location.visits > MAX_VISITS:
+                return Fault(location.pointer, _VISITS, "more")
             if levels[number] > MAX_LEVELS:
-                return Fault(place.pointer, f"at most {MAX_LEVELS} levels of schemas that hold for one value", "more")
+                return Fault(
+                    location.pointer, f"at most {MAX_LEVELS} levels of schemas that hold for one value", "more"
+                )
             self._order.append(number)
         return None
 
     def _downwards(self) -> Iterator[int]:
         """Every schema, those that hold with it before it."""
-        done = [False] * len(self._places)
-        for start in range(len(self._places)):
-            trail = [(start, iter(self._places[start].here))] if not done[start] else []
+        done = [False] * len(self._locations)
+        for start in range(len(self._locations)):
+            trail = [(start, iter(self._locations[start].here))] if not done[start] else []
             done[start] = True
             while trail:
                 number, inner = trail[-1]
@@ -384,16 +386,16 @@ class Reach:
                     yield number
                 else:
                     done[after] = True
-                    trail.append((after, iter(self._places[after].here)))
+                    trail.append((after, iter(self._locations[after].here)))
 
     def growth(self) -> Growth:
         """How many schemas may be held against the values of data, from the root (the first schema) on."""
         if self.excess() is not None:
             return Growth(MAX_STEPS, 2)
         try:
-            return _Growing(self._places, self._order).growth()
+            return _Growing(self._locations, self._order).growth()
         except ExhaustedError:
-            most = max(place.visits for place in self._places)
+            most = max(location.visits for location in self._locations)
             return Growth(most, most)
 
 
@@ -406,22 +408,22 @@ _Entries = dict[str, dict[int, int]]
 class _Growing:
     """The growth of one graph: by schema, what is held against each value inside, and how that goes on."""
 
-    def __init__(self, places: list[_Place], order: list[int]) -> None:
-        self._places = places
-        self._entries: list[_Entries] = [{} for _ in places]
+    def __init__(self, locations: list[_Location], order: list[int]) -> None:
+        self._locations = locations
+        self._entries: list[_Entries] = [{} for _ in locations]
         self._work = Work(_MOST_ENTRIES)
         for number in order:
             self._entries[number] = self._gather(number)
 
     def _gather(self, number: int) -> _Entries:
         """By position, the schemas inside, with how often each is held against the same value."""
-        place = self._places[number]
-        if not place.below and len(place.here) == 1:
-            return self._entries[place.here[0]]
+        location = self._locations[number]
+        if not location.below and len(location.here) == 1:
+            return self._entries[location.here[0]]
         found: _Entries = {}
-        for position, inner in place.below:
+        for position, inner in location.below:
             self._add(found, position, inner, 1)
-        for other in place.here:
+        for other in location.here:
             for position, inners in self._entries[other].items():
                 for inner, times in inners.items():
                     self._add(found, position, inner, times)
@@ -436,25 +438,25 @@ class _Growing:
         """The growth from the first schema on."""
         factor = 1
         fans: dict[int, int] = {}
-        for cycle in cycles(len(self._places), self._after):  # the innermost first
+        for cycle in cycles(len(self._locations), self._after):  # the innermost first
             inside, fan = set(cycle), 1
             again = len(cycle) > 1
             for number in cycle:
-                fan = max(fan, self._places[number].visits)
+                fan = max(fan, self._locations[number].visits)
                 for held in self._positions(number):
                     own = sum(times for inner, times in held.items() if inner in inside)
                     beyond = sum(fans[inner] * times for inner, times in held.items() if inner not in inside)
                     again = again or own > 0
                     factor = max(factor, own)
-                    fan = max(fan, self._places[number].visits + MAX_LEVELS * beyond if own else beyond)
+                    fan = max(fan, self._locations[number].visits + MAX_LEVELS * beyond if own else beyond)
             fans |= dict.fromkeys(cycle, fan)
         if factor > 1:
             return self._multiplying()
         return Growth(fans.get(0, 1), 1)
 
     def _multiplying(self) -> Growth:
-        factor = max(sum(held.values()) for number in range(len(self._places)) for held in self._positions(number))
-        return Growth(max(place.visits for place in self._places), factor)
+        factor = max(sum(held.values()) for number in range(len(self._locations)) for held in self._positions(number))
+        return Growth(max(location.visits for location in self._locations), factor)
 
     def _positions(self, number: int) -> Iterator[dict[int, int]]:
         """What is held against the value at each position; what holds at every position is added to each."""

@@ -147,8 +147,8 @@ class Schema(Generic[_A]):
             json_schema: further keywords for the place, such as a `format`; none by default.
 
         >>> from pathlib import PurePosixPath
-        >>> Place = Annotated[PurePosixPath, Schema.codec(wire=str, decode=PurePosixPath, encode=str)]
-        >>> Schema.of(list[Place]).decode(["a/b"])
+        >>> Location = Annotated[PurePosixPath, Schema.codec(wire=str, decode=PurePosixPath, encode=str)]
+        >>> Schema.of(list[Location]).decode(["a/b"])
         <Success: [PurePosixPath('a/b')]>
         """
         return Codec.make(wire, decode, encode, json_schema)

@@ -225,8 +225,8 @@ class Compiled:
         faults = found.faults
         if found.complete and self.plan.step is not None:
             of_codecs = _search(partial(self.plan.step.faults, "data", data, ""))
-            told = {fault.pointer for fault in of_codecs}
-            stated = tuple(fault for fault in stated if fault.pointer not in told)
+            reported = {fault.pointer for fault in of_codecs}
+            stated = tuple(fault for fault in stated if fault.pointer not in reported)
             faults = [*faults, *of_codecs]
         return in_order((*stated, *faults), data)[:MAX_FAULTS] if faults else stated
 
@@ -267,7 +267,7 @@ class Compiled:
                 except UnfitError as error:
                     known: tuple[Fault, ...] = error.args[0] if step.sound and error.args else ()
                     faults = known or _search(partial(step.faults, "inward", wire, ""))
-                    faults = faults or (_unplaced_fault(error, wire),)
+                    faults = faults or (_unlocated_fault(error, wire),)
                     if refuse is raise_faults:
                         raise DecodeError(DecodeFailure(faults)) from error
                     return refuse(faults)
@@ -313,7 +313,7 @@ class Compiled:
                     return step.outward(value)
                 except UnfitError as error:
                     faults = _search(partial(step.faults, "outward", value, ""))
-                    raise DecodeError(DecodeFailure(faults or (_unplaced_fault(error, value),))) from error
+                    raise DecodeError(DecodeFailure(faults or (_unlocated_fault(error, value),))) from error
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None
 
@@ -401,5 +401,5 @@ def _is_written(data: object) -> bool:
         return False
 
 
-def _unplaced_fault(error: UnfitError, value: object) -> Fault:
+def _unlocated_fault(error: UnfitError, value: object) -> Fault:
     return Fault("", str(error.__cause__ or "another value"), found_in(value))

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from fxai.schema.budget import Work
 from fxai.schema.data import is_array, is_object, number_identity
-from fxai.schema.part import Check, Checks, Clause, Part, always, is_whole, never
+from fxai.schema.part import Check, Checks, Clause, Part, always, is_complete, never
 from fxai.schema.pattern import matches
 
 _FEW: Final = 2  # how many distinct items cost as much as a visit
@@ -69,7 +69,7 @@ def _type(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     kinds = rule if is_array(rule) else [rule]
     clause.only(*kinds)
     if "integer" in kinds and "number" not in kinds:
-        clause.by_type[float] = never if to.dialect.name == "draft-04" else is_whole
+        clause.by_type[float] = never if to.dialect.name == "draft-04" else is_complete
 
 
 def _limit(
@@ -252,19 +252,19 @@ def _dependencies(to: Checks, clause: Clause, dependencies: Any, schema: Any) ->
 
 def _items(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
     if is_array(rule):  # before 2020-12
-        _places(to, clause, rule, schema)
+        _locations(to, clause, rule, schema)
     else:
         old = "prefixItems" not in to.dialect.keywords
         _rest(to, clause, rule, 0 if old else len(schema.get("prefixItems", ())))
 
 
 def _additional_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
-    places = schema.get("items")
-    if is_array(places):
-        _rest(to, clause, rule, len(places))
+    locations = schema.get("items")
+    if is_array(locations):
+        _rest(to, clause, rule, len(locations))
 
 
-def _places(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+def _locations(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     checks = tuple(to.of(inner).takes for inner in rule)
     clause.add("array", lambda value, work: all(one(item, work) for one, item in zip(checks, value, strict=False)))
 
@@ -390,7 +390,7 @@ def evaluated_names(part: Part, value: dict[str, Any], work: Work, *, beside: bo
     names = {name for name in schema.get("properties", ()) if name in value}
     for pattern in schema.get("patternProperties", ()):
         names.update(name for name in value if matches(pattern, name, work))
-    for inner in _in_place(part, value, work):
+    for inner in _at_same_value(part, value, work):
         names.update(evaluated_names(inner, value, work))
     return names
 
@@ -409,16 +409,18 @@ def evaluated_items(part: Part, value: list[Any], work: Work, *, beside: bool = 
     has_rest = "additionalItems" in schema if is_array(items) else items is not None
     if has_rest or ("unevaluatedItems" in schema and not beside):
         return everything
-    places = set(range(len(first)))
+    locations = set(range(len(first)))
     if "contains" in schema:
         takes = part.under(schema["contains"]).takes
-        places.update(place for place in everything if place not in places and takes(value[place], work))
-    for inner in _in_place(part, value, work):
-        places.update(evaluated_items(inner, value, work))
-    return places
+        locations.update(
+            location for location in everything if location not in locations and takes(value[location], work)
+        )
+    for inner in _at_same_value(part, value, work):
+        locations.update(evaluated_items(inner, value, work))
+    return locations
 
 
-def _in_place(part: Part, value: Any, work: Work) -> Iterator[Part]:
+def _at_same_value(part: Part, value: Any, work: Work) -> Iterator[Part]:
     """Iterate over the schemas that hold for the same value and accept it."""
     work.resources.append(part.resource)
     yield from part.targets(work)
@@ -453,8 +455,8 @@ def _unevaluated_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> No
     inner = to.of(rule).takes
 
     def check(value: Any, work: Work) -> bool:
-        places = evaluated_items(to.part(schema), value, work, beside=True)
-        return all(place in places or inner(item, work) for place, item in enumerate(value))
+        locations = evaluated_items(to.part(schema), value, work, beside=True)
+        return all(location in locations or inner(item, work) for location, item in enumerate(value))
 
     clause.add("array", check)
 
@@ -483,7 +485,7 @@ MAKERS: Final[dict[str, _Maker]] = {
     "dependentSchemas": _dependent_schemas,
     "dependencies": _dependencies,
     "items": _items,
-    "prefixItems": _places,
+    "prefixItems": _locations,
     "additionalItems": _additional_items,
     "contains": _contains,
     "minItems": _limit("array", _shortest),

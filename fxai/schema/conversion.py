@@ -361,11 +361,11 @@ class Entries(Conversion):
                 found.add(Fault(pointer, "object", found_in(value)))
             return
         for name, item in value.items():
-            place = pointer_to(pointer, str(name))
+            location = pointer_to(pointer, str(name))
             if self.key is not None and way != "data":
-                self.key.faults(way, name, place, found)
+                self.key.faults(way, name, location, found)
             if self.value is not None:
-                self.value.faults(way, item, place, found)
+                self.value.faults(way, item, location, found)
 
 
 @final

@@ -123,7 +123,7 @@ def _fields_of(node: _Node) -> list[tuple[str, _Node]]:
     return [(field["name"], field) for field in fields] if node["type"] == "dataclass-args" else []
 
 
-def check_notes(tp: Any, place: str) -> None:
+def check_notes(tp: Any, location: str) -> None:
     """Refuse a codec or a `Meta` inside a type that pydantic decodes, because pydantic ignores both.
 
     Raises:
@@ -132,12 +132,12 @@ def check_notes(tp: Any, place: str) -> None:
     if isinstance(tp, (Codec, msgspec.Meta)):
         kind = "codec" if isinstance(tp, Codec) else "msgspec.Meta"
         raise SchemaError(
-            f"{place} carries a {kind}, which pydantic ignores. Use Field(...) for bounds, and PlainValidator with"
+            f"{location} carries a {kind}, which pydantic ignores. Use Field(...) for bounds, and PlainValidator with"
             " PlainSerializer for another JSON form."
         )
     if get_origin(tp) is not Literal:
         for part in (*(tp.__metadata__ if get_origin(tp) is Annotated else ()), *get_args(tp)):
-            check_notes(part, place)
+            check_notes(part, location)
 
 
 # ---- what a JSON Schema does not tell
@@ -328,10 +328,10 @@ class _Comparison:
     def __init__(self, document: Any) -> None:
         self._document = document
         self._known: dict[str, _Node] = {}
-        self._places: dict[str, Any] = {}
+        self._locations: dict[str, Any] = {}
         self._done: dict[str, _Node] = {}
 
-    def of(self, node: _Node, place: Any, extra: str = "ignore") -> _Node:
+    def of(self, node: _Node, location: Any, extra: str = "ignore") -> _Node:
         """Return the node of the JSON data.
 
         Raises:
@@ -339,12 +339,12 @@ class _Comparison:
         """
         kind = node["type"]
         if kind in _SCALARS:
-            return _scalar(node, self._follow(place))
-        return _COMPARISONS[kind](self, node, place, extra)
+            return _scalar(node, self._follow(location))
+        return _COMPARISONS[kind](self, node, location, extra)
 
-    def _follow(self, place: Any) -> dict[str, Any]:
+    def _follow(self, location: Any) -> dict[str, Any]:
         """Return the keywords of a place, without its annotations, and with the target of its reference."""
-        keywords = {name: value for name, value in place.items() if name not in _ANNOTATIONS}
+        keywords = {name: value for name, value in location.items() if name not in _ANNOTATIONS}
         if "$ref" not in keywords:
             return keywords
         _hold(len(keywords) == 1)
@@ -355,35 +355,35 @@ class _Comparison:
 
     # ---- references
 
-    def definitions(self, node: _Node, place: Any, _: str) -> _Node:
+    def definitions(self, node: _Node, location: Any, _: str) -> _Node:
         self._known = {one["ref"]: one for one in node["definitions"]}
-        schema = self.of(node["schema"], place)
+        schema = self.of(node["schema"], location)
         return {"type": "definitions", "schema": schema, "definitions": list(self._done.values())}
 
-    def reference(self, node: _Node, place: Any, _: str) -> _Node:
+    def reference(self, node: _Node, location: Any, _: str) -> _Node:
         name = node["schema_ref"]
-        described = self._target(place["$ref"]) if "$ref" in place else place
-        if name not in self._places:
-            self._places[name] = described
+        described = self._target(location["$ref"]) if "$ref" in location else location
+        if name not in self._locations:
+            self._locations[name] = described
             self._done[name] = {}  # the definition can refer to itself
             self._done[name] = self.of(self._known[name], described)
-        _hold(self._bare(self._places[name]) == self._bare(described))
+        _hold(self._bare(self._locations[name]) == self._bare(described))
         return node
 
-    def _bare(self, place: Any) -> dict[str, Any]:
-        return {name: value for name, value in place.items() if name not in _ANNOTATIONS}
+    def _bare(self, location: Any) -> dict[str, Any]:
+        return {name: value for name, value in location.items() if name not in _ANNOTATIONS}
 
     # ---- objects
 
-    def model(self, node: _Node, place: Any, _: str) -> _Node:
+    def model(self, node: _Node, location: Any, _: str) -> _Node:
         config: dict[str, Any] = node.get("config") or {}
         _hold(all(name in _CONFIG for name in config))
         _hold(not (node.get("custom_init") or node.get("post_init") or node.get("strict")))
-        inner = self.of(node["schema"], place, config.get("extra_fields_behavior", "ignore"))
+        inner = self.of(node["schema"], location, config.get("extra_fields_behavior", "ignore"))
         return {**inner, "ref": node["ref"]} if "ref" in node else inner
 
-    def fields(self, node: _Node, place: Any, extra: str) -> _Node:
-        keywords, fields = self._follow(place), node["fields"]
+    def fields(self, node: _Node, location: Any, extra: str) -> _Node:
+        keywords, fields = self._follow(location), node["fields"]
         _hold("extras_schema" not in node and "extras_keys_schema" not in node)
         names = {name: field.get("validation_alias", name) for name, field in fields.items()}
         needed = {names[name] for name, field in fields.items() if field["schema"]["type"] != "default"}
@@ -401,12 +401,12 @@ class _Comparison:
         }
         return {"type": "typed-dict", "fields": compared, "extra_behavior": extra}
 
-    def default(self, node: _Node, place: Any, _: str) -> _Node:
+    def default(self, node: _Node, location: Any, _: str) -> _Node:
         _hold(node.get("on_error", "raise") == "raise")
-        return self.of(node["schema"], place)
+        return self.of(node["schema"], location)
 
-    def mapping(self, node: _Node, place: Any, _: str) -> _Node:
-        keywords, values = self._follow(place), node.get("values_schema", {"type": "any"})
+    def mapping(self, node: _Node, location: Any, _: str) -> _Node:
+        keywords, values = self._follow(location), node.get("values_schema", {"type": "any"})
         _hold(all(name in _SILENT for name in node["keys_schema"]) and node["keys_schema"]["type"] == "str")
         inside = keywords.pop("additionalProperties", {})
         _hold(_bounds(node, {"min_length": "minProperties", "max_length": "maxProperties"}, "object") == keywords)
@@ -414,26 +414,26 @@ class _Comparison:
 
     # ---- arrays, unions, and constants
 
-    def array(self, node: _Node, place: Any, _: str) -> _Node:
-        keywords = self._follow(place)
+    def array(self, node: _Node, location: Any, _: str) -> _Node:
+        keywords = self._follow(location)
         items = self.of(node.get("items_schema", {"type": "any"}), keywords.pop("items", {}))
         _hold(_bounds(node, {"min_length": "minItems", "max_length": "maxItems"}, "array") == keywords)
         return {**node, "items_schema": items}
 
-    def nullable(self, node: _Node, place: Any, _: str) -> _Node:
-        keywords = self._follow(place)
+    def nullable(self, node: _Node, location: Any, _: str) -> _Node:
+        keywords = self._follow(location)
         _hold(keywords.keys() == {"anyOf"} and keywords["anyOf"][1:] == [{"type": "null"}])
         return {**node, "schema": self.of(node["schema"], keywords["anyOf"][0])}
 
-    def union(self, node: _Node, place: Any, _: str) -> _Node:
-        keywords = self._follow(place)
+    def union(self, node: _Node, location: Any, _: str) -> _Node:
+        keywords = self._follow(location)
         _hold(keywords.keys() == {"anyOf"} and node.get("mode", "smart") == "smart")
         choices: list[Any] = [one[0] if type(one) is tuple else one for one in node["choices"]]
         compared = [self.of(one, arm) for one, arm in zip(choices, keywords["anyOf"], strict=True)]
         return {**node, "choices": compared}
 
-    def choice(self, node: _Node, place: Any, _: str) -> _Node:
-        keywords, choices, tag = self._follow(place), node["choices"], node["discriminator"]
+    def choice(self, node: _Node, location: Any, _: str) -> _Node:
+        keywords, choices, tag = self._follow(location), node["choices"], node["discriminator"]
         _hold(keywords.keys() == {"oneOf"} and isinstance(tag, str) and all(isinstance(one, str) for one in choices))
         listed = list(choices.values())
         alike: list[_Node] = [one for at, one in enumerate(listed) if one not in listed[:at]]  # one can have two tags
@@ -443,16 +443,16 @@ class _Comparison:
         compared = [self.of(one, arm) for one, arm in zip(alike, described, strict=True)]
         return {**node, "choices": {name: compared[alike.index(one)] for name, one in choices.items()}}
 
-    def literal(self, node: _Node, place: Any, _: str) -> _Node:
-        _hold(self._follow(place) == _constants(node["expected"]))
+    def literal(self, node: _Node, location: Any, _: str) -> _Node:
+        _hold(self._follow(location) == _constants(node["expected"]))
         return node
 
-    def enum(self, node: _Node, place: Any, _: str) -> _Node:
-        _hold("missing" not in node and self._follow(place) == _constants([one.value for one in node["members"]]))
+    def enum(self, node: _Node, location: Any, _: str) -> _Node:
+        _hold("missing" not in node and self._follow(location) == _constants([one.value for one in node["members"]]))
         return node
 
-    def anything(self, node: _Node, place: Any, _: str) -> _Node:
-        _hold(self._follow(place) == {})
+    def anything(self, node: _Node, location: Any, _: str) -> _Node:
+        _hold(self._follow(location) == {})
         return node
 
 

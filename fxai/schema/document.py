@@ -36,7 +36,7 @@ from fxai.schema.location import MISSING, References, Site, absolute, is_referen
 from fxai.schema.pattern import compiled_pattern, expansion
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
-_IN_PLACE: Final = frozenset(
+_AT_SAME_VALUE: Final = frozenset(
     ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
 )
 _EVERYWHERE: Final = {
@@ -59,7 +59,7 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
     if (excess := too_deep(document, MAX_LEVELS)) is not None:
         return (excess,)
     known = cast("Any", document)
-    check = _Check(known)
+    check = _DocumentCheck(known)
     try:
         check.run()
     except SchemaError as error:
@@ -71,7 +71,7 @@ def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
     """What of a document, known to be a JSON Schema, is beyond the budget; nothing for one within it."""
     if (excess := too_deep(document, MAX_LEVELS)) is not None:
         return (excess,)
-    check = _Check(document)
+    check = _DocumentCheck(document)
     check.run(shapes=False)
     return tuple(check.faults)
 
@@ -80,13 +80,13 @@ def growth_of(document: Any) -> Growth:
     """How many schemas of a usable document may be applied to the values of data."""
     if not is_object(document):
         return NO_GROWTH
-    check = _Check(document)
+    check = _DocumentCheck(document)
     check.run(judging=False)
     return check.reach.growth()
 
 
 @final
-class _Check:
+class _DocumentCheck:
     """One check: the faults so far, and the references that are resolved at its end."""
 
     def __init__(self, document: Any) -> None:
@@ -185,7 +185,7 @@ class _Check:
     def _relate(self, schema: Any, keyword: str, at: str, inner: Any, pointer: str) -> None:
         """Note to which values a schema inside another one applies."""
         outer, number = self.numbers[id(schema)], self._number(inner, pointer + at)
-        if keyword in _IN_PLACE:
+        if keyword in _AT_SAME_VALUE:
             self.steps.setdefault(id(schema), []).append((id(inner), pointer + at))
             self.reach.holds(outer, number, _times(schema))
         elif keyword in _EVERYWHERE:
@@ -324,12 +324,12 @@ def _value_faults(value: Any, shape: str, pointer: str) -> Iterator[Fault]:
             yield Fault(pointer, "object", found_in(value))
             return
         for name, item in value.items():
-            place = pointer_to(pointer, name)
+            location = pointer_to(pointer, name)
             if shape == "patterned schemas":
-                yield from _pattern_faults(name, place)
+                yield from _pattern_faults(name, location)
             listing = shape == "named lists of strings" or (shape == "dependencies" and is_array(item))
             if listing and not _distinct_strings(item):
-                yield Fault(place, "array of distinct strings", found_in(item))
+                yield Fault(location, "array of distinct strings", found_in(item))
     elif shape == "type":
         if not _is_type(value):
             yield Fault(pointer, list_values(_TYPES), found_in(value))
@@ -449,7 +449,7 @@ class _Relocation:
         self._definitions = definitions
         self._prefix = prefix
         self._schemas: dict[int, _Schema] = {}
-        self._places: dict[int, str] = {}
+        self._locations: dict[int, str] = {}
         self._references = References(Site(to, root))
         self._moved: dict[tuple[str, str], str] = {}  # where the definitions of the root go, by keyword and name
 
@@ -482,7 +482,7 @@ class _Relocation:
                 hoisted[new] = schema
                 self._moved[keyword, name] = pointer_to("/$defs", new)
                 if is_object(schema):
-                    self._places[id(schema)] = self._moved[keyword, name]
+                    self._locations[id(schema)] = self._moved[keyword, name]
         return hoisted
 
     def _walk(self, schema: Any, to: str, resource: str, around: Dialect) -> None:
@@ -491,11 +491,11 @@ class _Relocation:
         dialect = dialect_of(schema, around)
         resource = self._references.enter(Site(to, schema), resource, dialect)
         self._schemas[id(schema)] = _Schema(schema, to, resource, dialect)
-        self._places[id(schema)] = to
+        self._locations[id(schema)] = to
         for keyword, at, inner in subschemas(schema, dialect):
             below = at.removeprefix(pointer_to("", keyword))
-            place = pointer_to(to, _modern(schema, keyword, dialect)) + below
-            self._walk(inner, self._places.get(id(inner), place), resource, dialect)
+            location = pointer_to(to, _modern(schema, keyword, dialect)) + below
+            self._walk(inner, self._locations.get(id(inner), location), resource, dialect)
 
     def _follow(self, dialect: Dialect) -> None:
         """Walks what references lead to and no keyword holds, such as `#/components/City`."""
@@ -516,22 +516,22 @@ class _Relocation:
         located = self._references.locate(absolute(schema.resource, reference))
         if located is None:
             return None, None
-        value, place, tokens = located[0].schema, located[0].pointer, located[1]
+        value, location, tokens = located[0].schema, located[0].pointer, located[1]
         if value is self._root and tuple(tokens[:2]) in self._moved:
-            place = self._moved[tokens[0], tokens[1]]
+            location = self._moved[tokens[0], tokens[1]]
             value, tokens = value[tokens[0]][tokens[1]], tokens[2:]
-        return self._inside(value, place, tokens)
+        return self._inside(value, location, tokens)
 
-    def _inside(self, value: Any, place: str, tokens: list[str]) -> tuple[Any, str]:
+    def _inside(self, value: Any, location: str, tokens: list[str]) -> tuple[Any, str]:
         """What stands at a path from `value`, and where that will stand."""
         for token in tokens:
             known = self._schemas.get(id(value))
             keyword = token if known is None else _modern(value, token, known.dialect)
             value = value[int(token)] if is_array(value) else value[token]
-            place += pointer_to("", keyword)
+            location += pointer_to("", keyword)
             if is_object(value):
-                place = self._places.get(id(value), place)
-        return value, place
+                location = self._locations.get(id(value), location)
+        return value, location
 
     def _pointers(self, schema: _Schema) -> list[str]:
         """Where the references of a schema will lead."""
@@ -539,8 +539,8 @@ class _Relocation:
         for keyword in _REFERENCES:
             reference = schema.members.get(keyword)
             if isinstance(reference, str) and keyword in schema.dialect.keywords:
-                _, place = self._target(schema, reference)
-                pointers.append(reference if place is None else "#" + quote(place, safe=_SAFE))
+                _, location = self._target(schema, reference)
+                pointers.append(reference if location is None else "#" + quote(location, safe=_SAFE))
         return pointers
 
 

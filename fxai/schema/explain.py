@@ -178,9 +178,9 @@ class _DataJudges(_Judges):
 
     def _record(self, node: Any) -> _Judge:
         first = 0 if getattr(node, "tag_field", None) is None else 1
-        return self._places([self.of(field.type) for field in node.fields], first)
+        return self._locations([self.of(field.type) for field in node.fields], first)
 
-    def _places(self, inner: list[_Judge], first: int) -> _Judge:
+    def _locations(self, inner: list[_Judge], first: int) -> _Judge:
         def judge(data: Any, pointer: str, found: Findings) -> None:
             if is_listed(data):
                 found.take(1 + len(inner))
@@ -212,7 +212,7 @@ class _DataJudges(_Judges):
     @override
     def array(self, node: Any) -> _Judge:
         if isinstance(node, nodes.TupleType):
-            return self._places([*map(self.of, node.item_types)], 0)
+            return self._locations([*map(self.of, node.item_types)], 0)
         inner, exact = self.of(node.item_type), _exact(node.item_type)
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
@@ -374,10 +374,10 @@ class _ValueJudges(_Judges):
                 found.add(Fault(pointer, expected, found_in(value)))
                 return
             for name, item in cast("dict[object, object]", value).items():
-                place = pointer_to(pointer, str(name))
+                location = pointer_to(pointer, str(name))
                 if _findings(key, name, "", Findings(sys.maxsize)).faults:
-                    found.add(Fault(place, named, found_in(name)))
-                inner(item, place, found)
+                    found.add(Fault(location, named, found_in(name)))
+                inner(item, location, found)
 
         return judge
 
@@ -441,7 +441,7 @@ def _is_leaf(node: nodes.Type, value: object) -> bool:
 
 # ---- the places that msgspec names
 
-_PLACE: Final = re.compile(r" - at (?:`key` in )?`\$(?P<path>[^`]*)`$")
+_LOCATION: Final = re.compile(r" - at (?:`key` in )?`\$(?P<path>[^`]*)`$")
 _STEP: Final = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
 _ROUNDS: Final = 8  # items that msgspec names before every item is a suspect
 _LONG: Final = 8  # items of an array that is worth it
@@ -456,14 +456,14 @@ def fault_of_message(message: str, data: object) -> Fault:
     pointer, there = "", data
     for _, token, inner in _walk(message, data):
         pointer, there = pointer_to(pointer, token), inner
-    expected = _PLACE.sub("", message).removeprefix("Expected ").replace("`", "")
+    expected = _LOCATION.sub("", message).removeprefix("Expected ").replace("`", "")
     return Fault(pointer, expected, found_in(there))
 
 
 def _walk(message: str, data: object) -> Iterator[tuple[Any, Any, Any]]:
     """Iterate over the steps to the place that a message names: the value around, the token, the value inside."""
-    place = _PLACE.search(message)
-    for step in _STEP.finditer(place["path"] if place else ""):
+    location = _LOCATION.search(message)
+    for step in _STEP.finditer(location["path"] if location else ""):
         token = step["name"] or step["index"]
         if token is None:
             break

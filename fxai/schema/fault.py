@@ -196,28 +196,28 @@ def in_order(faults: Iterable[Fault], root: object) -> tuple[Fault, ...]:
     found = tuple(dict.fromkeys(faults))
     if len(found) < 2:
         return found
-    places: dict[int, dict[str, int]] = {}
-    ranks = [_place(fault, root, places) for fault in found]
+    locations: dict[int, dict[str, int]] = {}
+    ranks = [_location(fault, root, locations) for fault in found]
     if all(map(operator.le, ranks, ranks[1:])):
         return found
     return tuple(fault for _, _, fault in sorted(zip(ranks, range(len(found)), found, strict=True)))
 
 
-def _place(fault: Fault, root: object, known: dict[int, dict[str, int]]) -> list[int]:
+def _location(fault: Fault, root: object, known: dict[int, dict[str, int]]) -> list[int]:
     """Return the position of a fault in the order of the value. A missing value comes after the others."""
-    places: list[int] = []
+    locations: list[int] = []
     there: Any = root
     for token in pointer_tokens(fault.pointer):
         if is_object(there):
             names = known.get(id(there))
             if names is None:
-                names = known[id(there)] = {name: place for place, name in enumerate(there)}
-            places.append(names.get(token, len(names)))
+                names = known[id(there)] = {name: location for location, name in enumerate(there)}
+            locations.append(names.get(token, len(names)))
             there = there.get(token)
         elif is_listed(there) and token.isdigit():
-            places.append(int(token))
+            locations.append(int(token))
             there = there[int(token)] if int(token) < len(there) else None
-    return places
+    return locations
 
 
 def with_integers(data: Any, pointers: Iterable[str]) -> Any:
@@ -228,11 +228,11 @@ def with_integers(data: Any, pointers: Iterable[str]) -> Any:
     """
     root = [_changeable(data)]
     for pointer in pointers:
-        holder, place = cast("Any", root), cast("Any", 0)
+        holder, location = cast("Any", root), cast("Any", 0)
         for token in pointer_tokens(pointer):
-            holder = holder[place]
-            place = int(token) if is_array(holder) else next(name for name in holder if str(name) == token)
-        holder[place] = int(holder[place])
+            holder = holder[location]
+            location = int(token) if is_array(holder) else next(name for name in holder if str(name) == token)
+        holder[location] = int(holder[location])
     return root[0]
 
 

@@ -62,13 +62,13 @@ _NUMBERS: Final = count()
 _ENCODE: Final = msgspec.json.Encoder().encode
 _NO_DATA: Final = (ValueError, OverflowError)
 """The errors of pydantic for a value that has no JSON data."""
-_Place: TypeAlias = tuple[Any, tuple[msgspec.Meta, ...]]
+_Location: TypeAlias = tuple[Any, tuple[msgspec.Meta, ...]]
 
 
 # ---- recognition
 
 
-def foreign_of(tp: Any) -> _Place | None:
+def foreign_of(tp: Any) -> _Location | None:
     """Return the type that pydantic decodes, and the `Meta` notes beside it; None if the type is not foreign.
 
     Raises:
@@ -245,8 +245,8 @@ class Foreign(Conversion):
             except self._refusal as error:
                 refused = error
         errors: Any = refused
-        told = dict.fromkeys(_fault(one, wire) for one in errors.errors(include_url=False)[:MAX_FAULTS])
-        raise UnfitError(self._without_values(tuple(told))) from refused
+        found = dict.fromkeys(_fault(one, wire) for one in errors.errors(include_url=False)[:MAX_FAULTS])
+        raise UnfitError(self._without_values(tuple(found))) from refused
 
     def _faults(self, wire: Any) -> tuple[Fault, ...]:
         """Return the validation errors of JSON data that the JSON Schema finds."""

@@ -2,9 +2,9 @@
 
 The one walker over schemas: `subschemas` and `walk` go from a schema to those inside it, `References` from a `$ref` to
 what it names. A `Site` is one schema with the JSON pointer to it; what one value must fulfil is a tuple of sites, which
-`Reader.together` opens into one flat conjunction, `$ref` and `allOf` followed, within a budget of work.
+`DocumentReader.together` opens into one flat conjunction, `$ref` and `allOf` followed, within a budget of work.
 
->>> reader = Reader({"allOf": [{"$ref": "#/$defs/a"}, {"maximum": 9}], "$defs": {"a": {"type": "integer"}}})
+>>> reader = DocumentReader({"allOf": [{"$ref": "#/$defs/a"}, {"maximum": 9}], "$defs": {"a": {"type": "integer"}}})
 >>> [site.pointer for site in reader.together((reader.root,))]
 ['', '/allOf/0', '/$defs/a', '/allOf/1']
 """
@@ -18,7 +18,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import msgspec
 
-from fxai.schema.budget import MAX_PLACES, MAX_POINTER, MAX_SCHEMAS, Work
+from fxai.schema.budget import MAX_LOCATIONS, MAX_POINTER, MAX_SCHEMAS, Work
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
 from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
@@ -31,7 +31,7 @@ _SILENT: Final = frozenset(
 )
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor")
-_IN_PLACE: Final = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"))
+_AT_SAME_VALUE: Final = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"))
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 _MOST_FOLLOWED: Final = 200  # references one after the other, and levels of schemas
 
@@ -102,7 +102,7 @@ def walk(document: Any) -> Iterator[Subschema]:
         inside: list[Subschema] = []
         for keyword, at, inner in subschemas(outer.schema, outer.dialect):
             if is_object(inner) and not (keyword == "$defs" and inner == bare):
-                around = (outer.schema, *outer.around) if keyword in _IN_PLACE else ()
+                around = (outer.schema, *outer.around) if keyword in _AT_SAME_VALUE else ()
                 name = pointer_tokens(at)[-1] if keyword == "properties" else None
                 dialect = _known_dialect(inner, outer.dialect)
                 inside.append(Subschema(outer.pointer + at, inner, dialect, keyword, name, around))
@@ -219,7 +219,7 @@ class Site:
         return Site(self.pointer, self.schema, self.hidden.union(keywords))
 
 
-Place = tuple[Site, ...]
+Location = tuple[Site, ...]
 """The schemas that one value must fulfil together; without any, any value will do."""
 
 
@@ -303,7 +303,7 @@ def is_reference(reference: str, resource: str) -> bool:
 # ---- what several schemas ask of one value
 
 
-class PlaceError(Exception):
+class LocationError(Exception):
     """A schema that cannot be followed or expressed: its place in the document, the keyword there, and why."""
 
     def __init__(self, pointer: str, keyword: str, reason: str) -> None:
@@ -323,13 +323,13 @@ _ANY: Final = _AnyName()
 
 
 @final
-class Reader:
+class DocumentReader:
     """A document, read place by place, within the budget of what is made of one document."""
 
     def __init__(self, document: Any) -> None:
         self.root: Site = Site("", document)
         self.dialect: Dialect = dialect_of(document)
-        self.steps: Work = Work(MAX_PLACES)
+        self.steps: Work = Work(MAX_LOCATIONS)
         """How much may still be read; `ExhaustedError` is raised beyond it."""
         self._evaluated: dict[str, Container[str]] = {}
         self._nulls: dict[str, bool] = {}
@@ -345,19 +345,19 @@ class Reader:
         reference: str = site.get("$ref")
         own = self._references.resource_at("")
         if self._references.resource_at(site.pointer) != own:
-            raise PlaceError(site.pointer, "$ref", f"{reference!r} starts at the `$id` of a schema around")
+            raise LocationError(site.pointer, "$ref", f"{reference!r} starts at the `$id` of a schema around")
         base, fragment = urldefrag(reference)
         if base not in ("", self._base):
-            raise PlaceError(site.pointer, "$ref", f"{reference!r} names a schema by its address: refer to $defs")
+            raise LocationError(site.pointer, "$ref", f"{reference!r} names a schema by its address: refer to $defs")
         located = self._references.locate(f"{own}#{fragment}")
         if located is None:
-            raise PlaceError(site.pointer, "$ref", f"{reference!r} names an anchor that is not in $defs")
+            raise LocationError(site.pointer, "$ref", f"{reference!r} names an anchor that is not in $defs")
         found, tokens = located
         try:
             for token in tokens:
                 found = found.under(int(token) if is_array(found.schema) else token)
         except (LookupError, ValueError, TypeError):
-            raise PlaceError(site.pointer, "$ref", f"there is nothing at {reference!r}") from None
+            raise LocationError(site.pointer, "$ref", f"there is nothing at {reference!r}") from None
         return found
 
     def alone(self, site: Site) -> bool:
@@ -375,14 +375,14 @@ class Reader:
         """Whether a site restricts its value by itself, beside `$ref` and `allOf`."""
         return self._beside(site, _SILENT | ANNOTATIONS | {"allOf"})
 
-    def together(self, place: Place) -> list[Site]:
+    def together(self, location: Location) -> list[Site]:
         """Every schema that a value of the place must fulfil: `$ref` followed, `allOf` opened, each once.
 
         Raises:
             PlaceError: a `$ref` that cannot be followed.
         """
         found: dict[tuple[str, frozenset[str]], Site] = {}
-        for site in place:
+        for site in location:
             self._gather(site, found)
         return list(found.values())
 
@@ -395,20 +395,20 @@ class Reader:
             found[site.key] = site
         for keyword in ("$dynamicRef", "$recursiveRef"):
             if keyword in site:
-                raise PlaceError(site.pointer, keyword, "is resolved only while validating: use $ref")
+                raise LocationError(site.pointer, keyword, "is resolved only while validating: use $ref")
         if "$ref" in site:
             self._gather(self.follow(site), found)
         if not hidden:
             for inner in _branches(site, "allOf"):
                 self._gather(inner, found)
 
-    def takes_null(self, place: Place) -> bool:
+    def takes_null(self, location: Location) -> bool:
         """Whether every schema of a place takes null.
 
         Raises:
             PlaceError: a `$ref` that cannot be followed.
         """
-        return all(self._takes_null(site) for site in place)
+        return all(self._takes_null(site) for site in location)
 
     def _takes_null(self, site: Site) -> bool:
         if not is_object(site.schema):

@@ -51,44 +51,48 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
 
 def _read(root: Part, data: Any, limits: Limits) -> tuple[Any, tuple[str, ...]]:
     value = {"": copy_data(data)}  # below a name, so that the whole can be a text
-    work, places, refusals = Finder(), dict[str, str](), list[Breach]()
+    work, locations, refusals = Finder(), dict[str, str](), list[Breach]()
     while not root.takes(value[""], work):
         with suppress(EnoughError):
             work.walk(root, value[""], "")
         breaches = work.found
         refusals += breaches
-        texts = {one.pointer: one.value for one in _about_texts(breaches) if one.pointer not in places}
-        if not [*_parse_all(value, texts, places, limits, work)]:
-            _put_back(value, places, breaches)
+        texts = {one.pointer: one.value for one in _about_texts(breaches) if one.pointer not in locations}
+        if not [*_parse_all(value, texts, locations, limits, work)]:
+            _put_back(value, locations, breaches)
             break
         work = Finder(work.left)
-    around = [one for one in refusals if any(_is_inside(place, one.pointer) for place in places)]
-    if not places or not all(_is_certain(one, value[""], work) for one in around):
+    around = [one for one in refusals if any(_is_inside(location, one.pointer) for location in locations)]
+    if not locations or not all(_is_certain(one, value[""], work) for one in around):
         return data, ()
-    ordered = in_order((Fault(place, "", "") for place in places), value[""])
+    ordered = in_order((Fault(location, "", "") for location in locations), value[""])
     return value[""], tuple(one.pointer for one in ordered)
 
 
-def _parse_all(value: Any, texts: dict[str, str], places: dict[str, str], limits: Limits, work: Work) -> Iterator[str]:
+def _parse_all(
+    value: Any, texts: dict[str, str], locations: dict[str, str], limits: Limits, work: Work
+) -> Iterator[str]:
     """Replace the texts that are JSON, and iterate over their places."""
     for pointer, text in texts.items():
         work.take(_TEXT + len(text) // _PIECE)
-        parsed = _parse(text, pointer, places, limits)
+        parsed = _parse(text, pointer, locations, limits)
         if isinstance(parsed, Success):
             _put(value, pointer, parsed.unwrap())
-            places[pointer] = text
+            locations[pointer] = text
             yield pointer
 
 
-def _put_back(value: Any, places: dict[str, str], breaches: list[Breach]) -> None:
+def _put_back(value: Any, locations: dict[str, str], breaches: list[Breach]) -> None:
     """Put back the texts whose data is invalid: with an error inside, or inside an alternative that is not met."""
     unions = [one.pointer for one in breaches if one.branches]
-    for place in sorted(places, key=len):
-        wrong = any(_is_inside(one.pointer, place) for one in breaches) or any(_is_inside(place, one) for one in unions)
-        if wrong and place in places:
-            _put(value, place, places[place])
-            for inner in [one for one in places if _is_inside(one, place)]:
-                del places[inner]
+    for location in sorted(locations, key=len):
+        wrong = any(_is_inside(one.pointer, location) for one in breaches) or any(
+            _is_inside(location, one) for one in unions
+        )
+        if wrong and location in locations:
+            _put(value, location, locations[location])
+            for inner in [one for one in locations if _is_inside(one, location)]:
+                del locations[inner]
 
 
 def _is_inside(pointer: str, other: str) -> bool:
@@ -121,9 +125,9 @@ def _refuses_strings(breach: Breach) -> bool:
     return breach.keyword == "type"
 
 
-def _parse(text: str, pointer: str, places: Iterable[str], limits: Limits) -> Any:
+def _parse(text: str, pointer: str, locations: Iterable[str], limits: Limits) -> Any:
     """Return the result of parsing a text, or None if it nests too deep."""
-    around = sum(pointer.startswith(f"{place}/") for place in places)
+    around = sum(pointer.startswith(f"{location}/") for location in locations)
     levels = limits.max_depth - pointer.count("/")
     if around >= _MOST_INSIDE or levels < 1:
         return None

@@ -132,7 +132,7 @@ def _once_more(checks: Iterable[Check], value: Any, work: Work) -> bool:
         raise ExhaustedError from None
 
 
-def is_whole(value: float, _: Work) -> bool:
+def is_complete(value: float, _: Work) -> bool:
     """Return whether a number is an integer."""
     return value.is_integer()
 

@@ -276,7 +276,7 @@ class Series(msgspec.Struct, frozen=True):
 
 
 @final
-class Choice(msgspec.Struct, frozen=True):
+class Alternation(msgspec.Struct, frozen=True):
     """One branch out of several."""
 
     branches: tuple[Node, ...]
@@ -292,10 +292,10 @@ class Repeat(msgspec.Struct, frozen=True):
     possessive: bool = False
 
 
-Node: TypeAlias = Characters | Other | Series | Choice | Repeat
+Node: TypeAlias = Characters | Other | Series | Alternation | Repeat
 
 
-def parse(pattern: str) -> Series | Choice:
+def parse(pattern: str) -> Series | Alternation:
     """The tree of a pattern; repetition that gives as little as possible is as any other.
 
     Raises `PatternError`: it is broken, or its groups nest deeper than `MAX_LEVELS`.
@@ -360,15 +360,15 @@ class _Group:
                 raise PatternError(f"repetition {text} ends before it begins")
         self.parts[-1] = Repeat(self.parts[-1], least, most)
 
-    def node(self) -> Series | Choice | Other:
+    def node(self) -> Series | Alternation | Other:
         """What stands for the group, whose name and number count for nothing."""
         is_group = not self.sign.startswith("(?") or self.sign == "(?:" or self.sign.endswith(">")
         return self.content() if is_group else Other(self.sign)
 
-    def content(self) -> Series | Choice:
+    def content(self) -> Series | Alternation:
         """What stands in it."""
         last = Series(tuple(self.parts))
-        return Choice((*self.branches, last)) if self.branches else last
+        return Alternation((*self.branches, last)) if self.branches else last
 
 
 def shortest(node: Node) -> int:
@@ -378,7 +378,7 @@ def shortest(node: Node) -> int:
             return 1
         case Series(parts):
             return sum(map(shortest, parts))
-        case Choice(branches):
+        case Alternation(branches):
             return min(map(shortest, branches))
         case Repeat(inner, least, _, _):
             return least * shortest(inner)
@@ -399,10 +399,10 @@ def longest(node: Node) -> int | None:
             return None if most is None or each is None else most * each
         case Other(text):
             raise PatternError(f"{text!r} inside a pattern")
-        case Series(inners) | Choice(inners):
+        case Series(inners) | Alternation(inners):
             ends = [longest(inner) for inner in inners]
             known = [end for end in ends if end is not None]
-            return None if len(known) < len(ends) else max(known) if isinstance(node, Choice) else sum(known)
+            return None if len(known) < len(ends) else max(known) if isinstance(node, Alternation) else sum(known)
 
 
 # ---- a search in a set time

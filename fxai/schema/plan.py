@@ -398,7 +398,7 @@ def derive(plan: Plan, *, written: bool = False) -> dict[str, Any]:
     for mirror, defaults in plan.defaults.items():
         _add_defaults(components.get(mirror.__name__), defaults)
     if plan.survey.tags:
-        _settle_tags(plan.survey.tags, root, components)
+        _require_tags(plan.survey.tags, root, components)
     if plan.step is not None:
         for schema in (root, *components.values()):
             _types_first(schema)
@@ -407,7 +407,7 @@ def derive(plan: Plan, *, written: bool = False) -> dict[str, Any]:
         for schema in (root, *components.values()):
             _without_unique(schema)
     for schema in (root, *components.values()) if plan.foreigners else ():
-        _settle_foreign(schema, plan.foreigners, components, written=written)
+        _insert_foreign(schema, plan.foreigners, components, written=written)
     document = {**root, "$defs": components} if components else root
     if plan.survey.objects:
         _open(document)
@@ -462,21 +462,21 @@ def _inline(root: dict[str, Any], components: dict[str, Any], *, recursive: bool
     return {**component, **{key: value for key, value in root.items() if key != "$ref"}}
 
 
-def _settle_tags(tags: dict[Any, str], root: dict[str, Any], components: dict[str, Any]) -> None:
+def _require_tags(tags: dict[Any, str], root: dict[str, Any], components: dict[str, Any]) -> None:
     """Require a tag where it tells one struct from others, and not where a struct stands alone."""
     fields = {component_name(tp): field for tp, field in tags.items()}
-    places = [place for schema in (root, *components.values()) for place in _places(schema)]
-    told_apart = [arm for place in places if place.pop("discriminator", None) for arm in place["anyOf"]]
-    among = {id(arm) for arm in told_apart}
+    locations = [location for schema in (root, *components.values()) for location in _locations(schema)]
+    tagged = [arm for location in locations if location.pop("discriminator", None) for arm in location["anyOf"]]
+    among = {id(arm) for arm in tagged}
     alone: dict[str, list[dict[str, Any]]] = {}
-    for place in places:
-        name = str(place.get("$ref", "")).removeprefix(_DEFS)
-        if name in fields and name in components and id(place) not in among:
-            alone.setdefault(name, []).append(place)
-    shared = {str(arm.get("$ref", "")).removeprefix(_DEFS) for arm in told_apart} & set(alone)
+    for location in locations:
+        name = str(location.get("$ref", "")).removeprefix(_DEFS)
+        if name in fields and name in components and id(location) not in among:
+            alone.setdefault(name, []).append(location)
+    shared = {str(arm.get("$ref", "")).removeprefix(_DEFS) for arm in tagged} & set(alone)
     for name in shared:
-        for place in alone[name]:
-            place["$ref"] = f"{_DEFS}{name}_alone"
+        for location in alone[name]:
+            location["$ref"] = f"{_DEFS}{name}_alone"
     for name in alone:
         component = components[name]
         if name in shared:
@@ -487,41 +487,48 @@ def _settle_tags(tags: dict[Any, str], root: dict[str, Any], components: dict[st
 
 def _types_first(schema: object) -> None:
     """Put a codec's own keywords behind the type that they are about."""
-    for place in _places(schema):
-        if "type" in place and next(iter(place)) in ("minimum", "maximum", "maxLength", "pattern", "allOf", "format"):
-            ordered = {"type": place["type"], **place}
-            place.clear()
-            place.update(ordered)
+    for location in _locations(schema):
+        if "type" in location and next(iter(location)) in (
+            "minimum",
+            "maximum",
+            "maxLength",
+            "pattern",
+            "allOf",
+            "format",
+        ):
+            ordered = {"type": location["type"], **location}
+            location.clear()
+            location.update(ordered)
 
 
-def _places(schema: object) -> Iterator[dict[str, Any]]:
+def _locations(schema: object) -> Iterator[dict[str, Any]]:
     """A schema and all inside it: the schemas of places, never defaults or examples."""
     if not is_object(schema):
         return
     yield schema
     listed = (*schema.get("anyOf", ()), *schema.get("prefixItems", ()), *schema.get("properties", {}).values())
     for inner in (schema.get("items"), schema.get("additionalProperties"), *listed):
-        yield from _places(inner)
+        yield from _locations(inner)
 
 
-def _settle_foreign(
+def _insert_foreign(
     schema: dict[str, Any], foreigners: Mapping[int, Foreign], components: dict[str, Any], *, written: bool
 ) -> None:
     """Put the JSON Schema of each type of pydantic at the place of the type, and its definitions among the others."""
     from fxai.schema.foreign import MARK
 
-    for place in list(_places(schema)):
-        if MARK not in place:
+    for location in list(_locations(schema)):
+        if MARK not in location:
             continue
-        document = foreigners[place.pop(MARK)].describe(written=written)
+        document = foreigners[location.pop(MARK)].describe(written=written)
         definitions = document.pop("$defs", {})
         if any(components.get(name, one) != one for name, one in definitions.items()):
             document = relocate({**document, "$defs": definitions}, "", components, "")
         else:
             components.update(definitions)
-        document.update(place)
-        place.clear()
-        place.update(document)
+        document.update(location)
+        location.clear()
+        location.update(document)
 
 
 def _open(schema: object) -> None:
@@ -534,6 +541,6 @@ def _open(schema: object) -> None:
 
 def _without_unique(schema: object) -> None:
     """Take off `uniqueItems` where a set is described."""
-    for place in _places(schema):
-        if place.get("type") == "array" and place.get("uniqueItems") is True:
-            del place["uniqueItems"]
+    for location in _locations(schema):
+        if location.get("type") == "array" and location.get("uniqueItems") is True:
+            del location["uniqueItems"]

@@ -331,42 +331,42 @@ def survey(tp: Any) -> Survey:
     return found
 
 
-def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
+def _visit(tp: Any, location: str, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
     if tp is str or tp is int or tp is bool or tp is None or tp is type(None):
         return
     tp = plain_type(tp)
     if (coded := codec_of(tp)) is not None:
         found.coded = True
-        _hold_searchable(coded[1], place)
-        _visit(coded[1].wire, place, found, inside, done)
+        _hold_searchable(coded[1], location)
+        _visit(coded[1].wire, location, found, inside, done)
     elif (of_pydantic := find_foreign(tp)) is not None:
-        _visit_foreign(of_pydantic[0], place, found)
+        _visit_foreign(of_pydantic[0], location, found)
     elif contains_itself(tp):
         raise SchemaError(
-            f"the alias {tp} at {place} contains itself, and msgspec cannot decode it. Use a class that contains"
+            f"the alias {tp} at {location} contains itself, and msgspec cannot decode it. Use a class that contains"
             " itself, or import pydantic, which can decode the alias."
         )
     elif get_origin(tp) is Annotated:
-        _visit(tp.__origin__, place, found, inside, done)
+        _visit(tp.__origin__, location, found, inside, done)
     elif (arms := arms_of(tp)) is not None:
         for arm in arms:
-            _visit(arm, place, found, inside, done)
+            _visit(arm, location, found, inside, done)
     elif kind_of(tp) is not None:
         _visit_members(tp, found, inside, done)
     elif get_origin(tp) is not Literal:
-        _visit_container(tp, place, found, inside, done)
+        _visit_container(tp, location, found, inside, done)
 
 
-def _visit_container(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
-    _visit_leaf(tp, place, found)
+def _visit_container(tp: Any, location: str, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
+    _visit_leaf(tp, location, found)
     if is_class(origin := get_origin(tp)) and issubclass(origin, (Mapping, Set)):
         found.hashed |= _without_notes(get_args(tp)[0]) not in (str, bool, bytes)
     if is_class(origin) and issubclass(origin, Mapping):
         found.keyed |= get_args(tp)[0] is not str
-        _check_key(get_args(tp)[0], place)
+        _check_key(get_args(tp)[0], location)
     for argument in get_args(tp):
         if argument is not Ellipsis:
-            _visit(argument, f"{place}[]", found, inside, done)
+            _visit(argument, f"{location}[]", found, inside, done)
 
 
 def find_foreign(tp: Any) -> tuple[Any, tuple[msgspec.Meta, ...]] | None:
@@ -378,42 +378,42 @@ def find_foreign(tp: Any) -> tuple[Any, tuple[msgspec.Meta, ...]] | None:
     return foreign_of(tp)
 
 
-def _visit_foreign(tp: Any, place: str, found: Survey) -> None:
+def _visit_foreign(tp: Any, location: str, found: Survey) -> None:
     from fxai.schema.foreign import foreign
 
     try:
         step = foreign(tp)
     except SchemaError as error:
         message = str(error)
-        raise SchemaError(message if message.startswith(place) else f"{place}: {message}") from error.__cause__
+        raise SchemaError(message if message.startswith(location) else f"{location}: {message}") from error.__cause__
     found.coded = found.floats = found.listed = True
     found.open_ended |= step.open_ended
 
 
-def _check_key(tp: Any, place: str) -> None:
+def _check_key(tp: Any, location: str) -> None:
     """Raise `SchemaError` if JSON cannot represent the keys of a mapping: a key is text, or a value that has a text."""
     tp = plain_type(tp)
     if (coded := codec_of(tp)) is not None:
-        _check_key(coded[1].wire, place)
+        _check_key(coded[1].wire, location)
     elif get_origin(tp) is Annotated:
-        _check_key(tp.__origin__, place)
-        _check_bounds(tp, place)
+        _check_key(tp.__origin__, location)
+        _check_bounds(tp, location)
     elif (arms := arms_of(tp)) is not None:
         for arm in arms:
-            _check_key(arm, place)
+            _check_key(arm, location)
     elif not _is_key(tp):
         raise SchemaError(
-            f"{_name(tp)} at {place} cannot be the key of a mapping, because a key in JSON is text: use str, int or an"
-            " enum as the key, or a list of pairs in place of the mapping"
+            f"{_name(tp)} at {location} cannot be the key of a mapping, because a key in JSON is text: use str, int or"
+            " an enum as the key, or a list of pairs in place of the mapping"
         )
 
 
-def _check_bounds(tp: Any, place: str) -> None:
+def _check_bounds(tp: Any, location: str) -> None:
     """Raise `SchemaError` if no JSON Schema states the bounds of the numbers that are the keys of a mapping."""
     if not states_bounds(unwrap(msgspec.inspect.type_info(tp))):
         raise SchemaError(
-            f"{tp} at {place} cannot be the key of a mapping, because a JSON Schema cannot state the bounds of a number"
-            " that is text. Use an int that is at least 0 or has at most 100 values, or use a list of pairs."
+            f"{tp} at {location} cannot be the key of a mapping, because a JSON Schema cannot state the bounds of a"
+            " number that is text. Use an int that is at least 0 or has at most 100 values, or use a list of pairs."
         )
 
 
@@ -425,15 +425,15 @@ def _is_key(tp: Any) -> bool:
     return is_class(tp) and (tp in _KEYS or issubclass(tp, enum.Enum))
 
 
-def _hold_searchable(codec: Codec, place: str) -> None:
+def _hold_searchable(codec: Codec, location: str) -> None:
     if isinstance(codec.decode, Matching):
         try:
             compiled_python_pattern(codec.decode.pattern)
         except ValueError as error:
             raise SchemaError(
-                f"the pattern {codec.decode.pattern!r} of {place} cannot be searched with a time limit: {error}. Write"
-                " a simpler pattern, or check the text in a codec: Annotated[str, Schema.codec(wire=str, decode=…,"
-                " encode=…)]"
+                f"the pattern {codec.decode.pattern!r} of {location} cannot be searched with a time limit: {error}."
+                " Write a simpler pattern, or check the text in a codec: Annotated[str, Schema.codec(wire=str,"
+                " decode=…, encode=…)]"
             ) from None
 
 
@@ -501,7 +501,7 @@ def _without_notes(tp: Any) -> Any:
     return tp
 
 
-def _visit_leaf(tp: Any, place: str, found: Survey) -> None:
+def _visit_leaf(tp: Any, location: str, found: Survey) -> None:
     cls = get_origin(tp) or tp
     if cls is float:
         found.floats = True
@@ -514,13 +514,13 @@ def _visit_leaf(tp: Any, place: str, found: Survey) -> None:
         found.listed = True
         found.sets |= issubclass(cls, Set)
     elif cls not in _KNOWN:
-        _visit_other(tp, place, found)
+        _visit_other(tp, location, found)
 
 
 _OMITTED: Final = (msgspec.inspect.DateTimeType, msgspec.inspect.TimeType, msgspec.inspect.DecimalType)
 
 
-def _visit_other(tp: Any, place: str, found: Survey) -> None:
+def _visit_other(tp: Any, location: str, found: Survey) -> None:
     if tp in (Never, NoReturn, msgspec.UnsetType):
         return
     try:
@@ -532,7 +532,7 @@ def _visit_other(tp: Any, place: str, found: Survey) -> None:
             "" if "pydantic" in sys.modules else ". If pydantic knows the type, import pydantic before you use the type"
         )
         raise SchemaError(
-            f"{_name(tp)} at {place} has no JSON form that msgspec knows; carry it by a codec:"
+            f"{_name(tp)} at {location} has no JSON form that msgspec knows; carry it by a codec:"
             f" Annotated[{_name(tp)}, Schema.codec(wire=str, decode=…, encode=…)]{hint}"
         )
     found.blurred |= isinstance(node, msgspec.inspect.DecimalType)

@@ -37,10 +37,10 @@ def _faults(breach: Breach) -> Iterable[Fault]:
     teller = _TELLERS.get(keyword)
     if teller is not None:
         return teller(breach)
-    expected = breach.said or words.get(keyword)
+    expected = breach.words or words.get(keyword)
     if expected is None:
-        told = describe(_alone(keyword, breach.schema), breach.follow) if keyword in breach.schema else "no value"
-        expected = words[keyword] = told
+        described = describe(_alone(keyword, breach.schema), breach.follow) if keyword in breach.schema else "no value"
+        expected = words[keyword] = described
     return (Fault(breach.pointer, expected, found_in(breach.value)),)
 
 
@@ -78,8 +78,8 @@ def _property_names(breach: Breach) -> Iterator[Fault]:
 
 
 def _items(breach: Breach) -> Iterator[Fault]:
-    places: Any = breach.schema.get("prefixItems" if breach.keyword == "items" else "items")
-    most = len(places) if is_array(places) else 0
+    locations: Any = breach.schema.get("prefixItems" if breach.keyword == "items" else "items")
+    most = len(locations) if is_array(locations) else 0
     if breach.keyword == "unevaluatedItems":
         expected = "array without items beyond those described"
     elif breach.schema.get("maxItems") == most:  # the same expectation as of this keyword
@@ -112,7 +112,7 @@ def _alternatives(breach: Breach) -> Iterator[Fault]:
     left: list[_Leaf] = _leaves(breach)
     left = [leaf for leaf in left if not any(_is_of_another_kind(inner, breach) for inner in leaf.breaches)] or left
     while is_object(there) and len(left) > 1:
-        tags = [tag for tag in _shared_tags(left, breach.follow) if tag.told_of(there)]
+        tags = [tag for tag in _shared_tags(left, breach.follow) if tag.is_decided_by(there)]
         wrong = next((tag for tag in tags if not tag.fitting(there)), None)
         if wrong is not None:
             yield wrong.fault(there, pointer)
@@ -171,7 +171,9 @@ def _leaves(breach: Breach) -> list[_Leaf]:
 
 
 def _without_union(schema: Any) -> Any:
-    return {key: said for key, said in schema.items() if key not in ("anyOf", "oneOf")} if is_object(schema) else schema
+    return (
+        {key: words for key, words in schema.items() if key not in ("anyOf", "oneOf")} if is_object(schema) else schema
+    )
 
 
 def _is_of_another_kind(inner: Breach, outer: Breach) -> bool:
@@ -203,7 +205,7 @@ class _Tag(msgspec.Struct, frozen=True, eq=False):
     path: tuple[str, ...]
     values: tuple[tuple[list[Any], bool], ...]
 
-    def told_of(self, there: Any) -> bool:
+    def is_decided_by(self, there: Any) -> bool:
         """Whether the place decides: it is there, or missing where all need it."""
         return self._at(there) is not _ABSENT or all(needed for _, needed in self.values)
 

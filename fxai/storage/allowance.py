@@ -13,7 +13,7 @@ large claim.
 >>> allowances.reserve("one", (claim,), now=0.0)
 >>> allowances.reserve("two", (claim,), now=0.0).left
 20
->>> allowances.settle("one", (claim.of(30),), now=0.0)
+>>> allowances.commit("one", (claim.of(30),), now=0.0)
 >>> allowances.look_up("tokens", now=0.0)
 Level(committed=30, reserved=0)
 """
@@ -37,8 +37,8 @@ from fxai.storage.allowance_rows import (
     Claim,
     Hold,
     Level,
+    LimitExceeded,
     ProcessRows,
-    Refusal,
     Rows,
     Ticket,
     level_of,
@@ -123,7 +123,7 @@ class Allowances(ABC):
         lease: float = LEASE,
         after_crash: AfterCrash = "release",
         wait: float | None = None,
-    ) -> Refusal | None:
+    ) -> LimitExceeded | None:
         """Reserve the amounts of all claims. If a claim is too large or must wait, reserve nothing and return why.
 
         Args:
@@ -165,7 +165,7 @@ class Allowances(ABC):
                 if held is not None:
                     rows.hold(claim, id_, Hold(held.amount, now + lease, held.after_crash))
 
-    def settle(self, id_: str, claims: Iterable[Claim], *, now: float) -> None:
+    def commit(self, id_: str, claims: Iterable[Claim], *, now: float) -> None:
         """Commit the used amounts of these claims, and release the rest of the reservation.
 
         fxai also commits an amount above the reservation. Later claims then wait until enough is available again.
@@ -274,7 +274,7 @@ class _DatabaseRows(ProcessRows):
     @override
     def queue(self, key: str, id_: str, ticket: Ticket) -> None:
         super().queue(key, id_, ticket)
-        self._run(_QUEUE, key, id_, ticket.place, ticket.expires)
+        self._run(_QUEUE, key, id_, ticket.position, ticket.expires)
 
     @override
     def leave(self, key: str, id_: str) -> None:
@@ -353,7 +353,7 @@ class PostgresAllowances(Allowances):
     @contextmanager
     def _transact(self, keys: list[str]) -> Generator[Rows]:
         @contextmanager
-        def begin(database: Any) -> Generator[None]:
+        def start(database: Any) -> Generator[None]:
             from fxai.storage.postgres import lock, transact  # it imports the database support
 
             with transact(database):
@@ -361,7 +361,7 @@ class PostgresAllowances(Allowances):
                 self._compare_clocks(database)
                 yield
 
-        with self._pool.take(begin) as database:
+        with self._pool.take(start) as database:
             yield _DatabaseRows(database, "%s", keys, self._ahead)
 
     def _compare_clocks(self, database: Any) -> None:

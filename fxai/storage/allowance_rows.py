@@ -63,7 +63,7 @@ class Level(msgspec.Struct, frozen=True):
 
 
 @final
-class Refusal(msgspec.Struct, frozen=True):
+class LimitExceeded(msgspec.Struct, frozen=True):
     """The first claim that exceeds its maximum."""
 
     claim: Claim
@@ -74,7 +74,7 @@ class Refusal(msgspec.Struct, frozen=True):
     ahead: int = 0
     """Number of waiting requests before this one."""
 
-    def by_clock(self, ahead: float) -> Refusal:
+    def by_clock(self, ahead: float) -> LimitExceeded:
         """Return the refusal with its time on another clock, which is `ahead` seconds behind the clock of the store."""
         if not ahead or self.retry_at is None:
             return self
@@ -110,7 +110,7 @@ class Hold(msgspec.Struct, frozen=True):
 class Ticket(msgspec.Struct, frozen=True):
     """A position in the waiting line of a key."""
 
-    place: int
+    position: int
     expires: float
 
 
@@ -219,20 +219,20 @@ def level_of(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, 
     return Level(sum(used.values()), sum(held.amount for held in rows.holds(claim.key).values())), used
 
 
-def refusal_of(rows: Rows, claim: Claim, id_: str, now: float) -> Refusal | None:
+def refusal_of(rows: Rows, claim: Claim, id_: str, now: float) -> LimitExceeded | None:
     """Return why a claim must wait or fail now. None if its amount is available and no earlier claim waits."""
     level, used = level_of(rows, claim, now)
     ahead = 0 if claim.seconds is None else _ahead(rows, claim.key, id_, now)
     missing = level.committed + level.reserved + claim.amount - claim.most
     if ahead:
-        return Refusal(claim, level, None, ahead)
+        return LimitExceeded(claim, level, None, ahead)
     if missing <= 0:
         return None
     for slot in sorted(used):
         missing -= used[slot]
         if missing <= 0 and claim.seconds is not None:
-            return Refusal(claim, level, claim.end_of(slot))
-    return Refusal(claim, level, None)
+            return LimitExceeded(claim, level, claim.end_of(slot))
+    return LimitExceeded(claim, level, None)
 
 
 def _ahead(rows: Rows, key: str, id_: str, now: float) -> int:
@@ -242,7 +242,7 @@ def _ahead(rows: Rows, key: str, id_: str, now: float) -> int:
         rows.leave(key, gone)
     own = line.get(id_)
     return sum(
-        ticket.expires > now and (own is None or ticket.place < own.place)
+        ticket.expires > now and (own is None or ticket.position < own.position)
         for other, ticket in line.items()
         if other != id_
     )
@@ -255,7 +255,7 @@ def stand(rows: Rows, claim: Claim, id_: str, expires: float | None) -> None:
     line = rows.line(claim.key)
     own = line.get(id_)
     if expires is not None:
-        last = max((ticket.place for ticket in line.values()), default=0)
-        rows.queue(claim.key, id_, Ticket(last + 1 if own is None else own.place, expires))
+        last = max((ticket.position for ticket in line.values()), default=0)
+        rows.queue(claim.key, id_, Ticket(last + 1 if own is None else own.position, expires))
     elif own is not None:
         rows.leave(claim.key, id_)

@@ -101,10 +101,10 @@ class DatabasePool:
 
     @contextmanager
     def take(
-        self, begin: Callable[[Connection], AbstractContextManager[object]] = nullcontext
+        self, start: Callable[[Connection], AbstractContextManager[object]] = nullcontext
     ) -> Generator[Connection]:
-        """Return a context with a connection inside the context of `begin`, such as `transact`. Raises as `connect`."""
-        with self._pool.take(lambda opened: begin(opened[0])) as (database, _):
+        """Return a context with a connection inside the context of `start`, such as `transact`. Raises as `connect`."""
+        with self._pool.take(lambda opened: start(opened[0])) as (database, _):
             yield database
 
     @contextmanager

@@ -223,7 +223,7 @@ class _JournalHistories(Histories):
         if isinstance(found, _Record):
             return _history(bytes(found.history), found.expires, now)
         newest, messages = found
-        _check_chat(newest.chat, chat_id, self._journal(chat_id).place)
+        _check_chat(newest.chat, chat_id, self._journal(chat_id).location)
         return _history(b"[%s]" % b",".join(messages), newest.expires, now)
 
     @override
@@ -242,7 +242,7 @@ class _JournalHistories(Histories):
         stored = self._find(chat_id, _newest)
         kept = 0
         if isinstance(stored, _Save):
-            _check_chat(stored.chat, chat_id, journal.place)
+            _check_chat(stored.chat, chat_id, journal.location)
             kept = _count_kept(stored, marks)
         added = tuple(map(msgspec.Raw, messages[kept:]))
         save = _Save(chat_id, expires, kept, marks[kept], marks[-1], added)
@@ -253,9 +253,9 @@ class _JournalHistories(Histories):
         self._remove_record(chat_id)
 
 
-def _check_chat(stored: str | None, chat_id: str, place: str) -> None:
+def _check_chat(stored: str | None, chat_id: str, location: str) -> None:
     if stored != chat_id:
-        raise OSError(f"{place} contains another chat, {stored!r}. {_REMEDY}.")
+        raise OSError(f"{location} contains another chat, {stored!r}. {_REMEDY}.")
 
 
 def _newest(saves: _Saves) -> _Save | None:
@@ -317,13 +317,13 @@ class FileHistories(_JournalHistories):
         journal = self._journal(chat_id)
         try:
             with os.fdopen(open_file(journal.path, writing=False), "rb") as file:
-                begin = file.read(len(_JOURNAL))
-                record = None if begin == _JOURNAL else _read(begin + file.read(), journal.place)
+                start = file.read(len(_JOURNAL))
+                record = None if start == _JOURNAL else _read(start + file.read(), journal.location)
         except FileNotFoundError:
             return None
         if record is None:
             return journal.read(read)
-        _check_chat(record.chat, chat_id, journal.place)
+        _check_chat(record.chat, chat_id, journal.location)
         return record
 
 
@@ -387,19 +387,19 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     digest: str | None = None
 
 
-def _read(text: bytes, place: str) -> _Record:
+def _read(text: bytes, location: str) -> _Record:
     """Return the record in a file or a row. Raise an `OSError` with the location if it is damaged."""
     try:
         record = read_record(text, _Record)
     except ValueError as error:
-        raise OSError(f"{place} contains no chat: {error}. {_REMEDY}.") from error
+        raise OSError(f"{location} contains no chat: {error}. {_REMEDY}.") from error
     if record.digest is not None and not is_intact(text):
-        raise _damage(place)
+        raise _damage(location)
     return record
 
 
-def _damage(place: str) -> OSError:
-    return OSError(f"{place} is damaged. {_REMEDY}.")
+def _damage(location: str) -> OSError:
+    return OSError(f"{location} is damaged. {_REMEDY}.")
 
 
 def _read_row(text: object, expires: object) -> _Record:

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import msgspec
 
-from fxai.storage.job_table import APPLICATION, VERSION, Held, JobTable, place_of, raising_os_errors, result_of
+from fxai.storage.job_table import APPLICATION, VERSION, Held, JobTable, location_of, raising_os_errors, result_of
 from fxai.storage.worker_lock import WorkerLock
 
 _PAUSE: Final = 0.1  # seconds between two looks of DBOS for jobs, for each kind
@@ -47,7 +47,7 @@ class _Given(msgspec.Struct, frozen=True):
     text: object
 
 
-class _End(msgspec.Struct, frozen=True):
+class _JobEnd(msgspec.Struct, frozen=True):
     text: str
     is_failure: bool
 
@@ -56,26 +56,26 @@ class _End(msgspec.Struct, frozen=True):
 class Dispatcher:
     """The instance of DBOS in this process, which the workers of the process share."""
 
-    def __init__(self, place: Path | str, kinds: Iterable[str]) -> None:
+    def __init__(self, location: Path | str, kinds: Iterable[str]) -> None:
         self.name: str = uuid4().hex
         """The name of the workers for others. No other process ever has it."""
-        self._place = place
+        self._location = location
         self._kinds = [*kinds]
         self._held = ExitStack()
         self._wakes: dict[Callable[[], object], int] = {}  # of the workers, with their numbers of jobs
         self._turn = threading.Lock()
         self._arrived: dict[str, _Given] = {}  # by their ids, the first that arrived first
-        self._futures: dict[str, list[Future[_End]]] = {}  # of the jobs that arrived and have not ended
+        self._futures: dict[str, list[Future[_JobEnd]]] = {}  # of the jobs that arrived and have not ended
         self._ended: dict[str, tuple[float, str | None]] = {}  # when jobs ended whose result DBOS writes
         self._strange: dict[str, float] = {}  # since when this process has jobs that did not arrive
         self._is_closed = False
 
     @staticmethod
-    def join(place: Path | str, kinds: Iterable[str], most: int, wake: Callable[[], object]) -> Dispatcher:
+    def join(location: Path | str, kinds: Iterable[str], most: int, wake: Callable[[], object]) -> Dispatcher:
         """Return the dispatcher of this process, for one more worker.
 
         Args:
-            place: The place of the work queue.
+            location: The place of the work queue.
             kinds: The kinds of the jobs.
             most: Maximum number of jobs of the worker at once.
             wake: Called in another thread when a job arrives.
@@ -84,8 +84,8 @@ class Dispatcher:
             OSError: This process has a worker of other jobs, or an instance of DBOS, or the database refuses.
         """
         with _starting:
-            found = _current[0] if _current else Dispatcher(place, kinds)
-            if found._place != place or not {*kinds} <= {*found._kinds}:
+            found = _current[0] if _current else Dispatcher(location, kinds)
+            if found._location != location or not {*kinds} <= {*found._kinds}:
                 raise OSError(
                     "this process has a worker of other jobs, and DBOS has one instance in a process. "
                     "Start the second worker in another process, or give its jobs to the first worker."
@@ -100,9 +100,9 @@ class Dispatcher:
     def _start(self, most: int) -> None:
         from dbos import DBOS, DBOSPortableJSONSerializer
 
-        with raising_os_errors(place_of(self._place)), ExitStack() as stack:
-            self._table = stack.enter_context(JobTable.open(self._place))
-            self._lock = stack.enter_context(WorkerLock.hold(self._place, self.name, self._kinds))
+        with raising_os_errors(location_of(self._location)), ExitStack() as stack:
+            self._table = stack.enter_context(JobTable.open(self._location))
+            self._lock = stack.enter_context(WorkerLock.hold(self._location, self.name, self._kinds))
             self._table.register(self._kinds, most, _PAUSE)
             config: Any = {
                 "name": APPLICATION,
@@ -135,7 +135,7 @@ class Dispatcher:
             try:
                 if not self._wakes:
                     self.refuse()
-                    self._settle()
+                    self._wait_for_results()
                     self._end_dbos(0)
                 if self._lock.holds():
                     self._table.give_back(self.name, running=self._own_jobs())
@@ -177,7 +177,7 @@ class Dispatcher:
         """Return the result of a job when its worker has it."""
         from dbos import PortableWorkflowError
 
-        future: Future[_End] = Future()
+        future: Future[_JobEnd] = Future()
         with self._turn:
             if self._is_closed:
                 raise asyncio.CancelledError
@@ -220,7 +220,7 @@ class Dispatcher:
             futures = self._futures.pop(job, [])
             self._ended[job] = time.monotonic(), None if is_failure else text
         for future in futures:
-            future.set_result(_End(text, is_failure))
+            future.set_result(_JobEnd(text, is_failure))
 
     def drop(self, job: str) -> str | None:
         """Forget a job, and let DBOS write nothing more. Return its result if it ended less than 10 seconds ago."""
@@ -267,7 +267,7 @@ class Dispatcher:
         with self._turn:
             return self._futures.keys() | self._ended.keys()
 
-    def _settle(self) -> None:
+    def _wait_for_results(self) -> None:
         """Wait until DBOS has written the results of the jobs that ended, at most 10 seconds."""
         until = time.monotonic() + _LAG
         while time.monotonic() < until:

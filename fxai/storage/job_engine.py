@@ -42,21 +42,21 @@ _LOCK: Final = 0x6678_6169  # of PostgreSQL, for programs that make the tables a
 
 
 @contextmanager
-def open_engine(place: Path | str) -> Generator[Engine]:
+def open_engine(location: Path | str) -> Generator[Engine]:
     """Yield the connections to a database whose tables exist.
 
     Args:
-        place: The path of a SQLite database, or the URL of a PostgreSQL database.
+        location: The path of a SQLite database, or the URL of a PostgreSQL database.
     """
-    engine = _sqlite_engine(place) if isinstance(place, Path) else _postgres_engine(place)
+    engine = _sqlite_engine(location) if isinstance(location, Path) else _postgres_engine(location)
     try:
-        _migrate(engine, place)
+        _migrate(engine, location)
         yield engine
     finally:
         engine.dispose()
 
 
-def _migrate(engine: Engine, place: Path | str) -> None:
+def _migrate(engine: Engine, location: Path | str) -> None:
     """Make the tables, unless this version of DBOS has made them before."""
     import sqlalchemy as sql
 
@@ -68,10 +68,12 @@ def _migrate(engine: Engine, place: Path | str) -> None:
                 return
     from dbos import DBOS
 
-    url = sql.URL.create("sqlite", database=str(place)).render_as_string() if isinstance(place, Path) else place
+    url = (
+        sql.URL.create("sqlite", database=str(location)).render_as_string() if isinstance(location, Path) else location
+    )
     DBOS.migrate(url)
     with engine.begin() as connection:
-        if not isinstance(place, Path):
+        if not isinstance(location, Path):
             connection.execute(sql.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         for statement in _TABLES:
             connection.execute(sql.text(statement))

@@ -105,14 +105,14 @@ def _guard(
 
     @wraps(method)
     def call(self: JobTable, /, *args: _P.args, **kwargs: _P.kwargs) -> _A:
-        with raising_os_errors(self.place):
+        with raising_os_errors(self.location):
             return method(self, *args, **kwargs)
 
     return call
 
 
 @contextmanager
-def raising_os_errors(place: str) -> Generator[None]:
+def raising_os_errors(location: str) -> Generator[None]:
     """Raise an `OSError` instead of an error of SQLAlchemy or DBOS in the block."""
     from dbos import error
     from sqlalchemy.exc import SQLAlchemyError
@@ -123,7 +123,9 @@ def raising_os_errors(place: str) -> Generator[None]:
         cause: object = getattr(raised, "orig", None)
         reason = str(cause or raised).strip().partition("\n")[0]
         kind = error_type(cause) if type(cause).__module__.startswith("psycopg") else OSError
-        raise kind(f"the jobs in {place}: {reason}; see that the database is there, and nobody's but yours") from raised
+        raise kind(
+            f"the jobs in {location}: {reason}; see that the database is there, and nobody's but yours"
+        ) from raised
 
 
 @final
@@ -149,18 +151,18 @@ class _Note(msgspec.Struct, frozen=True):
 class JobTable:
     """The jobs of one database."""
 
-    def __init__(self, client: Any, engine: Engine, place: str) -> None:
+    def __init__(self, client: Any, engine: Engine, location: str) -> None:
         self._client = client  # a DBOSClient
         self.engine: Engine = engine
         """The connections to the database."""
-        self.place: str = place
+        self.location: str = location
         """Where it is, in words, without user and password."""
 
     # -- opening
 
     @staticmethod
     @contextmanager
-    def open(place: Path | str) -> Generator[JobTable]:
+    def open(location: Path | str) -> Generator[JobTable]:
         """The jobs at a path of a SQLite database, as `database_path` gives it, or at a URL of PostgreSQL.
 
         Raises:
@@ -174,9 +176,9 @@ class JobTable:
 
         from fxai.storage.job_engine import open_engine
 
-        words = place_of(place)
+        words = location_of(location)
         with ExitStack() as stack, raising_os_errors(words):
-            engine = stack.enter_context(open_engine(place))
+            engine = stack.enter_context(open_engine(location))
             client = DBOSClient(
                 system_database_engine=engine,
                 serializer=DBOSPortableJSONSerializer(),
@@ -369,27 +371,27 @@ class JobTable:
         )
 
 
-def place_of(place: Path | str) -> str:
+def location_of(location: Path | str) -> str:
     """Where a database is, in words, without user and password."""
-    if isinstance(place, Path):
-        return str(place)
-    parts = urlsplit(place)
+    if isinstance(location, Path):
+        return str(location)
+    parts = urlsplit(location)
     return f"PostgreSQL, {parts.hostname or 'of this machine'}{parts.path}"
 
 
-def read_place(place: str | os.PathLike[str]) -> Path | str:
+def read_location(location: str | os.PathLike[str]) -> Path | str:
     """A place of jobs: the URL of PostgreSQL as it is, or the path of a SQLite database.
 
     Raises:
         ValueError: it is neither.
     """
-    if isinstance(place, str) and "://" in place:
-        if urlsplit(place).scheme not in ("postgresql", "postgres"):
+    if isinstance(location, str) and "://" in location:
+        if urlsplit(location).scheme not in ("postgresql", "postgres"):
             raise ValueError("a PostgreSQL database is named by postgresql://USER:PASSWORD@HOST/DATABASE")
-        return place
+        return location
     from fxai.storage.database import database_path
 
-    return database_path(place)
+    return database_path(location)
 
 
 # -- rows
@@ -413,19 +415,19 @@ def _options(job: NewJob) -> dict[str, Any]:
 
 
 def _state_of(row: Any, note: _Note) -> JobState:
-    said: JobStatus = _DBOS_STATUS.get(row.status, "failed")
+    status: JobStatus = _DBOS_STATUS.get(row.status, "failed")
     attempt = note.lost + (1 if row.recovery_attempts else 0)
     text: str | None = None
-    if said == "done":
+    if status == "done":
         text = text_of(row.output)
-        said = "failed" if text is None else said
+        status = "failed" if text is None else status
         text = "the result in the database is not one of a job" if text is None else text
-    elif said == "failed":
+    elif status == "failed":
         message: object = getattr(row.error, "message", None)
         text = message if isinstance(message, str) and message else f"it ended as {row.status}"
-    elif said == "stopping" and (note.ended or not attempt):
-        said, text = "cancelled", note.last
-    return JobState(row.workflow_id, said, attempt, (row.executor_id or "") if attempt else "", text)
+    elif status == "stopping" and (note.ended or not attempt):
+        status, text = "cancelled", note.last
+    return JobState(row.workflow_id, status, attempt, (row.executor_id or "") if attempt else "", text)
 
 
 def result_of(text: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Workers of a work queue: they run its jobs, and give back those of workers that are lost.
 
 >>> from fxai.effects import fx
->>> fx.sync(lambda: Job("add", "a", "[1, 2]", 2).begun_before).pipe(fx.run)
+>>> fx.sync(lambda: Job("add", "a", "[1, 2]", 2).started_before).pipe(fx.run)
 True
 """
 
@@ -57,7 +57,7 @@ class Job:
         self._table = table
 
     @property
-    def begun_before(self) -> bool:
+    def started_before(self) -> bool:
         """Whether a worker had it before, which was lost or ended: it may have been run, or not."""
         return self.attempt > 1
 
@@ -77,7 +77,7 @@ def os_error(error: Exception) -> OSError | None:
 
 
 @final
-class WorkerOptions(msgspec.Struct, frozen=True):
+class JobWorkerOptions(msgspec.Struct, frozen=True):
     """How a worker works; see `WorkQueue.serve`."""
 
     concurrency: int = 16
@@ -88,15 +88,15 @@ class WorkerOptions(msgspec.Struct, frozen=True):
 
 def serve_jobs(
     table: JobTable,
-    place: Path | str,
+    location: Path | str,
     handlers: Mapping[str, Callable[[Job], AnyEffect]],
-    options: WorkerOptions,
+    options: JobWorkerOptions,
     on_ready: Callable[[str], object] | None,
 ) -> AnyEffect:
     """The worker that `WorkQueue.serve` describes."""
 
     def serve(fiber: Fiber) -> Awaitable[Exit[Any, OSError]]:
-        return _Worker(table, place, handlers, options, fiber.env).run(on_ready)
+        return _Worker(table, location, handlers, options, fiber.env).run(on_ready)
 
     return AwaitExit(serve)
 
@@ -108,13 +108,13 @@ class _Worker:
     def __init__(
         self,
         table: JobTable,
-        place: Path | str,
+        location: Path | str,
         handlers: Mapping[str, Callable[[Job], AnyEffect]],
-        options: WorkerOptions,
+        options: JobWorkerOptions,
         env: Any,
     ) -> None:
         self._table = table
-        self._place = place
+        self._location = location
         self._handlers = dict(handlers)
         self._options = options
         self._env = env
@@ -150,7 +150,7 @@ class _Worker:
         return Failed(Cause((Fail(self._failure or OSError("the worker has ended")),)))
 
     def _open(self) -> None:
-        self._dispatcher = Dispatcher.join(self._place, self._handlers, self._options.concurrency, self._wake)
+        self._dispatcher = Dispatcher.join(self._location, self._handlers, self._options.concurrency, self._wake)
         self._held.callback(self._dispatcher.leave, self._wake)
 
     def _close(self) -> None:
@@ -271,7 +271,7 @@ class _Worker:
     def _look(self) -> Held:
         """What a worker does in passing; gives the jobs that its process has in the database."""
         if not self._dispatcher.holds():
-            raise OSError(f"this worker of {self._table.place} has lost its lock: others take it for dead")
+            raise OSError(f"this worker of {self._table.location} has lost its lock: others take it for dead")
         workers = self._table.jobs_by_worker()
         held = workers.pop(self._dispatcher.name, Held())
         lost = self._dispatcher.look(held)

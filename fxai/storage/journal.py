@@ -160,7 +160,7 @@ class Journal(ABC, Generic[_T]):
 
     @property
     @abstractmethod
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, in words."""
 
     @abstractmethod
@@ -219,7 +219,7 @@ class ProcessJournal(Journal[_T]):
 
     @property
     @override
-    def place(self) -> str:
+    def location(self) -> str:
         return "this process"
 
     @property
@@ -326,7 +326,7 @@ class TableJournal(Journal[_T]):
 
     @property
     @override
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.path}, {self._form.key} {self._key!r}"
 
     @override
@@ -361,7 +361,14 @@ class TableJournal(Journal[_T]):
 
     def _warn_missing(self, first: int, last: int) -> None:
         if first <= last:
-            warn("%ss %d to %d of the %s in %s are missing", self._form.entry, first, last, self._form.name, self.place)
+            warn(
+                "%ss %d to %d of the %s in %s are missing",
+                self._form.entry,
+                first,
+                last,
+                self._form.name,
+                self.location,
+            )
 
     def _bounds(self, database: Connection) -> tuple[int, int]:
         """The number of the oldest entry, and the one behind the newest; an `OSError` where the newest are missing."""
@@ -448,12 +455,12 @@ class TableJournal(Journal[_T]):
         state_text = None if state is None else self._form.encode_state(state)
         with self._pool.take(transact) as database:
             entry = choose(self._entries(database)) if choose else None
-            number, place = (self._bounds(database)[1], 0) if entry is None else (entry.number, len(entry.parts))
+            number, location = (self._bounds(database)[1], 0) if entry is None else (entry.number, len(entry.parts))
             if state_text is not None:
                 self._set_state(database, state_text)
-            self._insert(database, number, place, data)
-            if place:
-                self._count_parts(database, number, place + 1)
+            self._insert(database, number, location, data)
+            if location:
+                self._count_parts(database, number, location + 1)
                 return
             if self._keep is not None:
                 delete = f"DELETE FROM {self._form.table} WHERE {self._form.key} = ? AND number <= ?"
@@ -472,10 +479,10 @@ class TableJournal(Journal[_T]):
             self._insert(database, 1, 0, data)
             database.execute(self._set_head, (self._key, 1, self._key))
 
-    def _insert(self, database: Connection, number: int, place: int, data: msgspec.Raw) -> None:
+    def _insert(self, database: Connection, number: int, location: int, data: msgspec.Raw) -> None:
         row = _row_type(self._form.data)(data, state=self._has_state(database))
         insert = f"INSERT INTO {self._form.table} VALUES (?, ?, ?, ?)"
-        database.execute(insert, (self._key, number, place, seal(row).decode()))
+        database.execute(insert, (self._key, number, location, seal(row).decode()))
 
     def _count_parts(self, database: Connection, number: int, parts: int) -> None:
         table, data, first = self._form.table, self._form.data, (self._key, number)
@@ -502,7 +509,7 @@ class TableJournal(Journal[_T]):
 
     def _parts(self, texts: dict[int, object]) -> tuple[_T, ...]:
         """The parts of an entry, of its rows by their places."""
-        rows = [self._read_row(texts[place]) for place in sorted(texts)]
+        rows = [self._read_row(texts[location]) for location in sorted(texts)]
         first = rows[0]
         if sorted(texts) != list(range(len(texts))) or (first.digest is not None and first.parts != len(rows)):
             raise OSError("a part of it is missing")

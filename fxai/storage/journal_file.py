@@ -73,7 +73,7 @@ class FileJournal(Journal[_T]):
 
     @property
     @override
-    def place(self) -> str:
+    def location(self) -> str:
         return str(self.path)
 
     @override
@@ -203,12 +203,12 @@ def _head_begin(form: Form[Any]) -> bytes:
 
 def _text_of(entries: Iterable[Entry[_T]], form: Form[_T], state: msgspec.Raw) -> bytes:
     """Return the content of a file with these entries, the oldest first, and with a state in the last line."""
-    parts = [(entry.number, place, part) for entry in entries for place, part in enumerate(entry.parts)]
+    parts = [(entry.number, location, part) for entry in entries for location, part in enumerate(entry.parts)]
     newest, line, lines = parts[-1][0] if parts else 0, _line_type(form.entry, form.data), [_head(form, len(parts))]
-    for commit, (number, place, part) in enumerate(parts, start=1):
+    for commit, (number, location, part) in enumerate(parts, start=1):
         data = msgspec.Raw(form.encode(part).encode())
         of_line = state if commit == len(parts) else _NO_STATE
-        lines.append(seal(line(number, place, newest, data, of_line, commit)) + b"\n")
+        lines.append(seal(line(number, location, newest, data, of_line, commit)) + b"\n")
     return b"".join(lines)
 
 
@@ -223,8 +223,8 @@ def _decode(text: bytes, kind: type[_Line]) -> _Line | None:
 
 def _is_beginning(text: bytes, kind: type[_Line]) -> bool:
     """Return True if a text is the start of a line that a killed process left."""
-    begin = b'{"%s":' % kind.__struct_encode_fields__[0].encode()
-    if not (text.startswith(begin) or begin.startswith(text)):
+    start = b'{"%s":' % kind.__struct_encode_fields__[0].encode()
+    if not (text.startswith(start) or start.startswith(text)):
         return False
     try:
         msgspec.json.decode(text, type=kind)
@@ -235,11 +235,11 @@ def _is_beginning(text: bytes, kind: type[_Line]) -> bool:
     return False
 
 
-def _lines_backwards(file: BinaryIO, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
+def _lines_backwards(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """Yield the lines between two positions, the last first, each with its position and without its end."""
     pieces: list[bytes] = []  # pieces of the current line, the last first
-    while begin < end:
-        size = min(_BLOCK, end - begin)
+    while start < end:
+        size = min(_BLOCK, end - start)
         file.seek(end - size)
         first, *others = file.read(size).split(b"\n")
         for text in reversed(others):
@@ -251,16 +251,16 @@ def _lines_backwards(file: BinaryIO, begin: int, end: int) -> Iterator[tuple[int
         pieces.append(first)
         end -= len(first)
     if pieces:
-        yield begin, b"".join(reversed(pieces))
+        yield start, b"".join(reversed(pieces))
 
 
 # -- an open file
 
 
-class _End(NamedTuple):
+class _LogEnd(NamedTuple):
     """The end of a log."""
 
-    place: int  # position after the last complete commit
+    location: int  # position after the last complete commit
     last: _Line | None
     torn: bytes  # bytes after it
     is_lost: bool  # True if a commit is lost that fxai can have acknowledged
@@ -278,30 +278,30 @@ class _Log(Generic[_T]):
         self._line = _line_type(form.entry, form.data)
         # files of the first version, and files that a person repaired
         self._old_head = b'{"format":"fxai %s","version":1}\n' % form.name.encode()
-        self._begin, self._commits = self._read_head()  # before the size, so that it contains all acknowledged commits
+        self._start, self._commits = self._read_head()  # before the size, so that it contains all acknowledged commits
         self._size = file.seek(0, os.SEEK_END)
-        self._ending: _End | None = None
+        self._ending: _LogEnd | None = None
 
     @property
     def is_current(self) -> bool:
         """Return True if the file has the format of this version, so that commits can be appended."""
-        return self._begin > len(self._old_head)
+        return self._start > len(self._old_head)
 
     @property
     def oldest(self) -> int:
         """Return the number of the first entry. 0 if there is no entry."""
-        self._file.seek(self._begin)
+        self._file.seek(self._start)
         line = self._file.readline()
-        return self._read(self._begin, line).number if line.strip() else 0
+        return self._read(self._start, line).number if line.strip() else 0
 
     def entries(self) -> Iterator[Entry[_T]]:
         """Yield the entries, the newest first. Each entry is read on demand."""
         parts: dict[int, list[tuple[int, _Line]]] = {}  # by entry, the last part first
         first: int | None = None
-        for place, line in self._in_order():
+        for location, line in self._in_order():
             if first is not None and line.number >= first:
-                raise self._damage(place, f"{self._form.entry} {line.number} also follows it")
-            parts.setdefault(line.number, []).append((place, line))
+                raise self._damage(location, f"{self._form.entry} {line.number} also follows it")
+            parts.setdefault(line.number, []).append((location, line))
             if line.part == 0:
                 first = line.number
                 yield self._entry(parts.pop(line.number)[::-1])
@@ -310,27 +310,27 @@ class _Log(Generic[_T]):
 
     def state(self) -> Any:
         """Return the newest state. None if no line contains a state."""
-        place, state = self.newest_state()
+        location, state = self.newest_state()
         try:
             return self._form.decode_state(text) if (text := bytes(state)) else None
         except OSError as error:
-            raise self._damage(place, str(error)) from error
+            raise self._damage(location, str(error)) from error
 
     def newest_state(self) -> tuple[int, msgspec.Raw]:
         """Return the position of the line with the newest state, and the encoded state."""
-        written = ((place, line.state) for place, line in self._in_order() if bytes(line.state))
+        written = ((location, line.state) for location, line in self._in_order() if bytes(line.state))
         return next(written, (0, _NO_STATE))
 
     def append(self, part: _T, entry: Entry[_T] | None, state: Any) -> int:
         """Append a part and a state on the disk, or nothing if that fails. Return the number of the newest entry."""
         end = self._end()
         newest, commit = (0, 0) if end.last is None else (end.last.newest, end.last.commit or self._commits or 0)
-        number, place = (newest + 1, 0) if entry is None else (entry.number, len(entry.parts))
+        number, location = (newest + 1, 0) if entry is None else (entry.number, len(entry.parts))
         data = msgspec.Raw(self._form.encode(part).encode())
         text = _NO_STATE if state is None else msgspec.Raw(self._form.encode_state(state).encode())
-        line = self._line(number, place, max(newest, number), data, text, commit + 1)
+        line = self._line(number, location, max(newest, number), data, text, commit + 1)
         self._keep_torn(end)
-        self._write(seal(line) + b"\n", end.place)
+        self._write(seal(line) + b"\n", end.location)
         with suppress(OSError):  # a late number is too small, which is harmless
             self._put(_head(self._form, commit + 1), 0)
         return line.newest
@@ -339,9 +339,9 @@ class _Log(Generic[_T]):
         """Return the content of the file in the format of this version. Damaged lines stay unchanged."""
         end = self._end()
         self._keep_torn(end)
-        self._file.seek(self._begin)
+        self._file.seek(self._start)
         lines: list[bytes] = []
-        for text in self._file.read(end.place - self._begin).split(b"\n"):
+        for text in self._file.read(end.location - self._start).split(b"\n"):
             if line := _decode(text, self._line):
                 lines.append(seal(msgspec.structs.replace(line, commit=len(lines) + 1, digest=None)) + b"\n")
             elif text.strip():
@@ -354,47 +354,47 @@ class _Log(Generic[_T]):
         Missing lines between two others cause a warning, because a person can have removed them.
         """
         behind: int | None = None
-        for place, text in _lines_backwards(self._file, self._begin, self._end().place):
+        for location, text in _lines_backwards(self._file, self._start, self._end().location):
             if not text.strip():
                 continue
-            line = self._read(place, text)
+            line = self._read(location, text)
             if behind is not None and line.commit is not None:
                 if line.commit >= behind:
-                    raise self._damage(place, "it is doubled or was moved")
-                self._warn_missing(place, behind - line.commit - 1)
+                    raise self._damage(location, "it is doubled or was moved")
+                self._warn_missing(location, behind - line.commit - 1)
             behind = line.commit
-            yield place, line
+            yield location, line
         if behind is not None:
             self._warn_missing(0, behind - 1)
 
-    def _read(self, place: int, text: bytes) -> _Line:
+    def _read(self, location: int, text: bytes) -> _Line:
         line = _decode(text, self._line)
         if line is None:
-            raise self._damage(place, f"not a commit of a {self._form.name}, or changed")
+            raise self._damage(location, f"not a commit of a {self._form.name}, or changed")
         return line
 
     def _entry(self, lines: list[tuple[int, _Line]]) -> Entry[_T]:
-        for part, (place, line) in enumerate(lines):
+        for part, (location, line) in enumerate(lines):
             if line.part != part:
                 entry = self._form.entry
-                raise self._damage(place, f"earlier parts of its {entry} are missing or doubled")
+                raise self._damage(location, f"earlier parts of its {entry} are missing or doubled")
         try:
             return Entry(lines[0][1].number, tuple(self._form.decode(bytes(line.data)) for _, line in lines))
         except OSError as error:
             raise self._damage(lines[0][0], str(error)) from error
 
-    def _number(self, place: int) -> int:
+    def _number(self, location: int) -> int:
         self._file.seek(0)
-        return self._file.read(place).count(b"\n") + 1
+        return self._file.read(location).count(b"\n") + 1
 
-    def _damage(self, place: int, what: str) -> OSError:
+    def _damage(self, location: int, what: str) -> OSError:
         lines = f"remove this line, and the following lines of the same {self._form.entry}"
         remedy = self._form.restoring("file", f"Restore the file from a backup, or {lines}")
-        return OSError(f"line {self._number(place)} of {self._path} is damaged: {what}. {remedy}.")
+        return OSError(f"line {self._number(location)} of {self._path} is damaged: {what}. {remedy}.")
 
-    def _warn_missing(self, place: int, count: int) -> None:
+    def _warn_missing(self, location: int, count: int) -> None:
         if count:
-            warn("%d commits after line %d of %s are missing", count, self._number(place), self._path)
+            warn("%d commits after line %d of %s are missing", count, self._number(location), self._path)
 
     def _tell_loss(self, text: str) -> None:
         if self._form.is_chain:
@@ -438,7 +438,7 @@ class _Log(Generic[_T]):
 
     # -- the end
 
-    def _end(self) -> _End:
+    def _end(self) -> _LogEnd:
         """Find the end of the commits. At most the start of a line follows, which fxai never acknowledged.
 
         A last line without its line feed counts, because an editor can have removed the line feed. If the last
@@ -449,23 +449,23 @@ class _Log(Generic[_T]):
         return self._ending
 
     def _find_end(self) -> tuple[int, _Line | None, bytes]:
-        if not self._begin:
+        if not self._start:
             return 0, None, b""
         end, torn, is_last = self._size, b"", True
-        for place, text in _lines_backwards(self._file, self._begin, self._size):
+        for location, text in _lines_backwards(self._file, self._start, self._size):
             whole = text.rstrip(b"\0") if is_last else text
             line = _decode(whole, self._line)
             if line is not None:
-                return min(place + len(whole) + (not is_last), end), line, torn
+                return min(location + len(whole) + (not is_last), end), line, torn
             is_rest = _is_beginning(whole, self._line) if is_last and whole else is_last or not text.strip()
             if not is_rest:
-                raise self._damage(place, f"not a commit of a {self._form.name}, or changed")
+                raise self._damage(location, f"not a commit of a {self._form.name}, or changed")
             if is_last:
-                end, torn = place, text
+                end, torn = location, text
             is_last = False
         return end, None, torn
 
-    def _check_end(self, place: int, last: _Line | None, torn: bytes) -> _End:
+    def _check_end(self, location: int, last: _Line | None, torn: bytes) -> _LogEnd:
         commit = 0 if last is None else last.commit
         if self._commits is None or commit is None:
             is_lost = bool(torn)
@@ -479,9 +479,9 @@ class _Log(Generic[_T]):
                 )
         if is_lost:
             warn("the last commit of %s is cut off and ignored. To keep it, restore a backup of the file.", self._path)
-        return _End(place, last, torn, is_lost)
+        return _LogEnd(location, last, torn, is_lost)
 
-    def _keep_torn(self, end: _End) -> None:
+    def _keep_torn(self, end: _LogEnd) -> None:
         """Save the rest of a cut commit, which fxai can have acknowledged, in the file `.torn`."""
         if end.is_lost and end.torn.strip(b"\0"):
             torn = self._path.with_name(f"{self._path.name}.torn")
@@ -504,10 +504,10 @@ class _Log(Generic[_T]):
                 os.ftruncate(file, end)
             raise
 
-    def _put(self, text: bytes, place: int) -> None:
+    def _put(self, text: bytes, location: int) -> None:
         file = self._file.fileno()
         before = os.lseek(file, 0, os.SEEK_CUR)  # the position that `self._file` expects
-        os.lseek(file, place, os.SEEK_SET)
+        os.lseek(file, location, os.SEEK_SET)
         try:
             write_all(file, text)
         finally:

@@ -5,7 +5,7 @@ All journals of a kind stand in one table. The owner of a journal is a row with 
 all its journals, and replaces those that break: an owner tries again until its lease has ended.
 
 >>> from fxai.storage.journal import JSON
->>> PostgresJournals("postgresql://ann:secret@db.example.org/runs", JSON).place
+>>> PostgresJournals("postgresql://ann:secret@db.example.org/runs", JSON).location
 'PostgreSQL, db.example.org/runs'
 """
 
@@ -97,12 +97,12 @@ class PostgresJournals(JournalStore):
             raise ValueError("a PostgreSQL database is named by postgresql://USER:PASSWORD@HOST/DATABASE")
         self._url = url
         self._form = form
-        self.place: str = f"PostgreSQL, {parts.hostname or 'of this machine'}{parts.path}"
+        self.location: str = f"PostgreSQL, {parts.hostname or 'of this machine'}{parts.path}"
         """Where they are, in words, without user and password."""
 
     @override
     def journal(self, name: str) -> Journal[Any]:
-        return PostgresJournal(self._url, name, self._form, f"{self.place}, {self._form.key} {name!r}")
+        return PostgresJournal(self._url, name, self._form, f"{self.location}, {self._form.key} {name!r}")
 
     @override
     def states(self) -> Iterator[Any]:
@@ -125,12 +125,12 @@ class PostgresJournals(JournalStore):
             try:
                 yield self._form.decode_state(text.encode())
             except OSError as error:
-                warn("the %s %r in %s is left out of the list: %s", self._form.name, name, self.place, error)
+                warn("the %s %r in %s is left out of the list: %s", self._form.name, name, self.location, error)
 
     @property
     @override
     def identity(self) -> tuple[object, ...]:
-        return self.place, self._form.name, self._url
+        return self.location, self._form.name, self._url
 
     @override
     @contextmanager
@@ -143,18 +143,18 @@ class PostgresJournals(JournalStore):
 class PostgresJournal(Journal[Any]):
     """A journal in a PostgreSQL database."""
 
-    def __init__(self, url: str, name: str, form: Form[Any], place: str) -> None:
+    def __init__(self, url: str, name: str, form: Form[Any], location: str) -> None:
         self._url = url
         self._form = form
         self._kind, self._name = form.name, name
-        self._place = place
+        self._location = location
         self._epoch: int | None = None  # of the owner, while this program is the owner
         self._held = ExitStack()
 
     @property
     @override
-    def place(self) -> str:
-        return self._place
+    def location(self) -> str:
+        return self._location
 
     @property
     def _key(self) -> dict[str, object]:
@@ -171,13 +171,13 @@ class PostgresJournal(Journal[Any]):
         pool = pool_of(self._url, *_TABLES)
         has_begun = False
 
-        def begin() -> _A:
+        def start() -> _A:
             nonlocal has_begun
             with pool.transaction() as database:
                 has_begun = True
                 return work(database)
 
-        return retry_away(begin, pool, lambda: repeats or not has_begun, seconds=LEASE)
+        return retry_away(start, pool, lambda: repeats or not has_begun, seconds=LEASE)
 
     @override
     def read(self, f: Callable[[Iterator[Entry[Any]]], _A]) -> _A:
@@ -236,7 +236,7 @@ class PostgresJournal(Journal[Any]):
         _, number, mark = (None, None, None) if columns is None or state is None else columns.of(state)
 
         def append(database: Connection[Any]) -> None:
-            if self._begin(database, token):
+            if self._start(database, token):
                 return  # an earlier transaction was committed, and its reply was lost
             newest: list[int] = []
 
@@ -262,7 +262,7 @@ class PostgresJournal(Journal[Any]):
         row: Any = database.execute(_LAST, self._key).fetchone()
         return int(row[0])
 
-    def _begin(self, database: Connection[Any], token: str) -> bool:
+    def _start(self, database: Connection[Any], token: str) -> bool:
         """Wait for other programs that append. Return whether an owner has committed the work of a token before.
 
         Raises:
@@ -273,7 +273,7 @@ class PostgresJournal(Journal[Any]):
             return False
         row: Any = database.execute(_OWNED, {**self._key, "token": token}).fetchone()
         if row is None:
-            raise OSError(f"another program has taken the journal in {self._place}; this one writes nothing more")
+            raise OSError(f"another program has taken the journal in {self._location}; this one writes nothing more")
         return bool(row[0] == token)
 
     @override
@@ -294,7 +294,7 @@ class PostgresJournal(Journal[Any]):
         scope: Scope = yield Fetch(Scope)
         while not (yield self._try_to_own(scope)):
             if not wait:
-                yield fail(BlockingIOError(f"another program owns the journal in {self._place}"))
+                yield fail(BlockingIOError(f"another program owns the journal in {self._location}"))
             yield Await(lambda _: anyio.sleep(_PAUSE))  # no matter of the `Clock`: others live in real time
 
     def _try_to_own(self, scope: Scope) -> EffectOf[bool, OSError, None]:

@@ -10,12 +10,12 @@ A program can watch a journal for the entries of other programs. One thread watc
 process: once a second it queries the numbers of their newest entries, in one query. It ends with the last watch.
 Journals of this process report entries immediately and need no thread.
 
->>> told = list[int]()
->>> stop = watch(store, "ann", told.append)
+>>> watchers = list[int]()
+>>> stop = watch(store, "ann", watchers.append)
 >>> store.journal("ann").append("hello again")
 >>> stop()
 >>> store.journal("ann").append("good-bye")
->>> told
+>>> watchers
 [2]
 """
 
@@ -175,8 +175,8 @@ class _Named(Journal[Any]):
 
     @property
     @override
-    def place(self) -> str:
-        return self._find().place
+    def location(self) -> str:
+        return self._find().location
 
     @override
     def read(self, f: Callable[[Iterator[Entry[Any]]], _A]) -> _A:
@@ -303,7 +303,7 @@ class _Watch:
 
     def __init__(self, store: JournalStore) -> None:
         self._store = store
-        self._told: dict[object, tuple[str, Tell]] = {}
+        self._watchers: dict[object, tuple[str, Tell]] = {}
         self._none = threading.Event()  # set when no journal is watched
         self._troubled = False
         threading.Thread(target=self._run, name="fxai journal watch", daemon=True).start()
@@ -311,14 +311,14 @@ class _Watch:
     def add(self, name: str, tell: Tell) -> object:
         """Watch one more journal. The caller holds the lock."""
         token = object()
-        self._told[token] = name, tell
+        self._watchers[token] = name, tell
         return token
 
     def remove(self, token: object) -> None:
         """Stop watching a journal. The thread ends with the last journal."""
         with _lock:
-            self._told.pop(token, None)
-            if not self._told and _watches.get(self._store.identity) is self:
+            self._watchers.pop(token, None)
+            if not self._watchers and _watches.get(self._store.identity) is self:
                 del _watches[self._store.identity]
                 self._none.set()
 
@@ -336,9 +336,9 @@ class _Watch:
     def _look_until_none(self, newest: Callable[[list[str]], dict[str, int]]) -> None:
         while True:
             with _lock:
-                told = list(self._told.values())
-            numbers = newest([name for name, _ in told])
-            for name, tell in told:
+                watchers = list(self._watchers.values())
+            numbers = newest([name for name, _ in watchers])
+            for name, tell in watchers:
                 self._tell(name, tell, numbers.get(name, 0))
             if self._none.wait(_PAUSE):
                 return
@@ -348,7 +348,9 @@ class _Watch:
             tell(number)
         except Exception as error:  # an error of one journal, so the others stay watched
             with _lock:
-                self._told = {token: told for token, told in self._told.items() if told != (name, tell)}
+                self._watchers = {
+                    token: watchers for token, watchers in self._watchers.items() if watchers != (name, tell)
+                }
             warn("fxai no longer watches %r in %s: %s", name, self._store.identity[0], error)
 
 

@@ -79,29 +79,29 @@ class Pool(Generic[_C]):
                 self._drain()
 
     @contextmanager
-    def take(self, begin: Callable[[_C], AbstractContextManager[object]] = nullcontext) -> Generator[_C]:
+    def take(self, start: Callable[[_C], AbstractContextManager[object]] = nullcontext) -> Generator[_C]:
         """Return a context with a connection. If the block fails, the connection is closed.
 
         Args:
-            begin: Function that returns a context around the block, such as a transaction. If the context cannot start
+            start: Function that returns a context around the block, such as a transaction. If the context cannot start
                 because an idle connection was lost, for example after a restart of the server, the pool tries another
                 connection.
         """
-        connection, stack, work = self._begin(begin)
+        connection, stack, work = self._start(start)
         with stack:
             with work:
                 yield connection
             kept = stack.pop_all()
         self._give_back(connection, kept)
 
-    def _begin(self, begin: Callable[[_C], AbstractContextManager[object]]) -> tuple[_C, ExitStack, ExitStack]:
+    def _start(self, start: Callable[[_C], AbstractContextManager[object]]) -> tuple[_C, ExitStack, ExitStack]:
         """Return a connection, the stack that closes it, and the stack that ends its work."""
         while (kept := self._pop()) is not None:
             connection, stack = kept
             with stack:
                 if self._is_usable(connection):
                     try:
-                        work = _enter(begin, connection)
+                        work = _enter(start, connection)
                     except Exception:
                         if self._is_usable(connection):
                             raise
@@ -109,7 +109,7 @@ class Pool(Generic[_C]):
                         return connection, stack.pop_all(), work
         with ExitStack() as stack:
             connection = stack.enter_context(self._connect())
-            work = _enter(begin, connection)
+            work = _enter(start, connection)
             return connection, stack.pop_all(), work
 
     def _pop(self) -> tuple[_C, ExitStack] | None:
@@ -153,9 +153,9 @@ def stay_open(
     return FlatMap(Fetch(Scope), enter)
 
 
-def _enter(begin: Callable[[_C], AbstractContextManager[object]], connection: _C) -> ExitStack:
+def _enter(start: Callable[[_C], AbstractContextManager[object]], connection: _C) -> ExitStack:
     with ExitStack() as stack:
-        stack.enter_context(begin(connection))
+        stack.enter_context(start(connection))
         return stack.pop_all()
 
 

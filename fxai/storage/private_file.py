@@ -488,28 +488,28 @@ def free_lock(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def hold_file(place: Callable[[], Path], *, wait: bool = True) -> Effect[None, OSError, Scope]:
+def hold_file(location: Callable[[], Path], *, wait: bool = True) -> Effect[None, OSError, Scope]:
     """Hold a lock file until the scope closes or the process ends.
 
     Args:
-        place: Function that returns the path of the lock file, which is created if needed.
+        location: Function that returns the path of the lock file, which is created if needed.
         wait: True to wait without a limit while another program holds it. Default: True.
 
     Fails with:
-        OSError: As `open_lock` and as `place`. `BlockingIOError` if another program holds it and `wait` is False.
+        OSError: As `open_lock` and as `location`. `BlockingIOError` if another program holds it and `wait` is False.
     """
 
     def fail(error: Exception) -> OSError | None:
         return error if isinstance(error, OSError) else None
 
     def within(scope: Scope) -> EffectOf[None, OSError]:
-        return attempt_async(lambda: _hold(place, scope, wait), fail)
+        return attempt_async(lambda: _hold(location, scope, wait), fail)
 
     return FlatMap(Fetch(Scope), within)
 
 
-async def _hold(place: Callable[[], Path], scope: Scope, wait: bool) -> None:
-    path = place()
+async def _hold(location: Callable[[], Path], scope: Scope, wait: bool) -> None:
+    path = location()
     descriptor = open_lock(path)  # in the event loop, because a cancellation could lose the result of a thread
     pause = _HOLD_PAUSE
     try:

@@ -11,8 +11,8 @@ The database is one of DBOS, which the extra `durable` brings; see `fxai.storage
 >>> def add(job: Job) -> EffectOf[str]:
 ...     return fx.succeed(str(sum(map(int, job.text.split()))))
 >>> @fx.gen
-... def program(place):
-...     queue = yield from WorkQueue.open(place)
+... def program(location):
+...     queue = yield from WorkQueue.open(location)
 ...     yield from fx.fork(queue.serve({"add": add}))
 ...     yield from queue.submit("add", "a", "1 2 3")
 ...     ended = yield from queue.result("a")
@@ -41,8 +41,8 @@ from fxai.effects.constructor import attempt_work, succeed
 from fxai.effects.effect import AwaitExit, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.waker import Waker, result_of
-from fxai.storage.job_table import JobState, JobTable, NewJob, place_of, read_place
-from fxai.storage.job_worker import Job, WorkerOptions, os_error, serve_jobs
+from fxai.storage.job_table import JobState, JobTable, NewJob, location_of, read_location
+from fxai.storage.job_worker import Job, JobWorkerOptions, os_error, serve_jobs
 from fxai.storage.private_file import warn
 from fxai.storage.worker_lock import is_served
 
@@ -106,17 +106,17 @@ class WorkQueue:
     Its effects may be run on asyncio and on trio; `follow` and what ends in `_soon` may be called in any thread.
     """
 
-    def __init__(self, table: JobTable, place: Path | str) -> None:
+    def __init__(self, table: JobTable, location: Path | str) -> None:
         self._table = table
-        self._place = place
+        self._location = location
         self._clerk = _Clerk(table)
 
     @staticmethod
-    def open(place: str | os.PathLike[str]) -> EffectOf[WorkQueue, OSError, Scope]:
+    def open(location: str | os.PathLike[str]) -> EffectOf[WorkQueue, OSError, Scope]:
         """The queue at a place, until the scope closes; what stands there stays.
 
         Args:
-            place: the path of a SQLite database, which is made where it is not there, and which its owner alone can
+            location: the path of a SQLite database, which is made where it is not there, and which its owner alone can
                 read; or `postgresql://USER:PASSWORD@HOST/DATABASE`, whose tables are in the schema `dbos`.
 
         Fails with:
@@ -126,7 +126,7 @@ class WorkQueue:
             ImportError: the extra `durable` is not installed.
             ValueError: it is no such place.
         """
-        where = read_place(place)
+        where = read_location(location)
         held = ExitStack()
 
         def start() -> WorkQueue:
@@ -175,9 +175,9 @@ class WorkQueue:
         return attempt_work(find, os_error)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, in words, without user and password."""
-        return place_of(self._place)
+        return location_of(self._location)
 
     # -- asked by programs
 
@@ -266,7 +266,7 @@ class WorkQueue:
         Raises:
             OSError: the system or the database refuses.
         """
-        return is_served(self._place, kind)
+        return is_served(self._location, kind)
 
     # -- asked by workers
 
@@ -298,8 +298,10 @@ class WorkQueue:
         Fails with:
             OSError: the database refuses, or the lock of this worker was lost; what it ran was interrupted.
         """
-        options = WorkerOptions(concurrency, grace, attempts, retention)
-        return cast("EffectOf[Never, OSError, _R]", serve_jobs(self._table, self._place, handlers, options, on_ready))
+        options = JobWorkerOptions(concurrency, grace, attempts, retention)
+        return cast(
+            "EffectOf[Never, OSError, _R]", serve_jobs(self._table, self._location, handlers, options, on_ready)
+        )
 
 
 def new_job(kind: str, job: str, text: str, *, priority: int = 0, delay: float = 0.0) -> NewJob:
@@ -454,7 +456,7 @@ class _Clerk:
             if orders.removed:
                 self._table.remove(orders.removed)
         except Exception as error:  # nobody waits for it
-            warn("jobs in %s could not be cancelled or removed: %s", self._table.place, error)
+            warn("jobs in %s could not be cancelled or removed: %s", self._table.location, error)
 
     def _insert(self, new: list[tuple[NewJob, Future[bool]]]) -> None:
         try:

@@ -6,9 +6,9 @@ worker survives a restart of the server.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
-...     place = Path(folder) / "jobs.db"
-...     with WorkerLock.hold(place, "one") as lock:
-...         lock.holds(), is_alive(place, "one"), is_alive(place, "two")
+...     location = Path(folder) / "jobs.db"
+...     with WorkerLock.hold(location, "one") as lock:
+...         lock.holds(), is_alive(location, "one"), is_alive(location, "two")
 (True, True, False)
 """
 
@@ -37,19 +37,19 @@ class WorkerLock(ABC):
 
     @staticmethod
     @contextmanager
-    def hold(place: Path | str, worker: str, kinds: Iterable[str] = ()) -> Generator[WorkerLock]:
+    def hold(location: Path | str, worker: str, kinds: Iterable[str] = ()) -> Generator[WorkerLock]:
         """Return a context that holds the lock of a worker.
 
         Args:
-            place: Location of the work queue.
+            location: Location of the work queue.
             worker: Name of the worker. It must be unique.
             kinds: Kinds of jobs that the worker runs, for `is_served`.
 
         Raises:
             OSError: If the lock cannot be acquired.
         """
-        hold = _hold_file if isinstance(place, Path) else _hold_server
-        manager: AbstractContextManager[WorkerLock] = hold(cast(Any, place), worker, tuple(kinds))
+        hold = _hold_file if isinstance(location, Path) else _hold_server
+        manager: AbstractContextManager[WorkerLock] = hold(cast(Any, location), worker, tuple(kinds))
         with manager as lock:
             yield lock
 
@@ -66,11 +66,11 @@ class WorkerLock(ABC):
         """Free the lock of a dead worker, and remove it."""
 
 
-def is_served(place: Path | str, kind: str) -> bool:
+def is_served(location: Path | str, kind: str) -> bool:
     """Return True if a living worker runs jobs of a kind. The function blocks."""
-    if isinstance(place, Path):
-        return any(_is_served_by(path, kind) for path in place.parent.glob(f"{escape(place.name)}.worker-*"))
-    return _holder(place).is_held(_kind_key(kind))
+    if isinstance(location, Path):
+        return any(_is_served_by(path, kind) for path in location.parent.glob(f"{escape(location.name)}.worker-*"))
+    return _holder(location).is_held(_kind_key(kind))
 
 
 def _is_served_by(path: Path, kind: str) -> bool:
@@ -89,10 +89,10 @@ def _is_served_by(path: Path, kind: str) -> bool:
     return kind in kinds
 
 
-def is_alive(place: Path | str, worker: str) -> bool:
+def is_alive(location: Path | str, worker: str) -> bool:
     """Return True if a worker lives. The function blocks."""
-    if isinstance(place, Path):
-        path = _path(place, worker)
+    if isinstance(location, Path):
+        path = _path(location, worker)
         if not path.exists():
             return False
         descriptor = open_lock(path)
@@ -100,11 +100,11 @@ def is_alive(place: Path | str, worker: str) -> bool:
             return not take_lock(descriptor)
         finally:
             free_lock(descriptor)
-    return _holder(place).is_held(_KIND, worker)
+    return _holder(location).is_held(_KIND, worker)
 
 
-def _path(place: Path, worker: str) -> Path:
-    return place.with_name(f"{place.name}.worker-{file_name(worker)}")
+def _path(location: Path, worker: str) -> Path:
+    return location.with_name(f"{location.name}.worker-{file_name(worker)}")
 
 
 def _holder(url: str) -> Holder:
@@ -116,8 +116,8 @@ def _kind_key(kind: str) -> str:
 
 
 @contextmanager
-def _hold_file(place: Path, worker: str, kinds: tuple[str, ...]) -> Generator[WorkerLock]:
-    lock = _FileLock(place, worker)
+def _hold_file(location: Path, worker: str, kinds: tuple[str, ...]) -> Generator[WorkerLock]:
+    lock = _FileLock(location, worker)
     try:
         if not lock.take(worker):
             raise BlockingIOError(f"another program is the worker {worker}")
@@ -129,22 +129,22 @@ def _hold_file(place: Path, worker: str, kinds: tuple[str, ...]) -> Generator[Wo
 
 @final
 class _FileLock(WorkerLock):
-    def __init__(self, place: Path, worker: str) -> None:
-        self._place = place
+    def __init__(self, location: Path, worker: str) -> None:
+        self._location = location
         self._worker = worker
         self._held: dict[str, int] = {}
 
     @override
     def holds(self) -> bool:
         try:
-            found = _path(self._place, self._worker).lstat()
+            found = _path(self._location, self._worker).lstat()
         except FileNotFoundError:
             return False  # another program removed the file, so that others cannot see the lock
         return os.path.samestat(os.fstat(self._held[self._worker]), found)
 
     @override
     def take(self, other: str) -> bool:
-        descriptor = open_lock(_path(self._place, other))
+        descriptor = open_lock(_path(self._location, other))
         if take_lock(descriptor):
             self._held[other] = descriptor
             return True
@@ -155,7 +155,7 @@ class _FileLock(WorkerLock):
     def free(self, other: str) -> None:
         descriptor = self._held.pop(other)
         with suppress(OSError):
-            remove_file(_path(self._place, other))
+            remove_file(_path(self._location, other))
         free_lock(descriptor)
 
     def write(self, text: bytes) -> None:

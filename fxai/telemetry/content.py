@@ -88,8 +88,8 @@ class Content(msgspec.Struct, frozen=True):
         """Return the message of an error, which can repeat content, or None if content is off."""
         if self.where == "off":
             return None
-        said = self._clean({EXCEPTION_MESSAGE: str(cause.squash())}).get(EXCEPTION_MESSAGE)
-        return None if said is None else as_text(said)
+        cleaned = self._clean({EXCEPTION_MESSAGE: str(cause.squash())}).get(EXCEPTION_MESSAGE)
+        return None if cleaned is None else as_text(cleaned)
 
     def _clean(self, found: Mapping[str, Any]) -> dict[str, Any]:
         kept: dict[str, Any] = {}
@@ -100,14 +100,14 @@ class Content(msgspec.Struct, frozen=True):
                 own = _copy(value)
                 kept[name] = own if self.redact is None else self.redact(name, own)
             except Exception as error:
-                _LOG.error("`redact` failed, and %s is not recorded: %s", name, place_of(error))
+                _LOG.error("`redact` failed, and %s is not recorded: %s", name, location_of(error))
         return {name: value for name, value in kept.items() if value is not None}
 
 
-def place_of(error: BaseException) -> str:
+def location_of(error: BaseException) -> str:
     """Return the class and the location of an error, without its message, because the message can repeat content.
 
-    >>> place_of(ValueError("4711"))
+    >>> location_of(ValueError("4711"))
     'ValueError'
     """
     steps = extract_tb(error.__traceback__)

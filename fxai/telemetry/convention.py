@@ -1,9 +1,9 @@
-"""Semantic conventions of OpenTelemetry for generative AI. Use `begin` and `end` to get the attributes of a span.
+"""Semantic conventions of OpenTelemetry for generative AI. Use `start` and `end` to get the attributes of a span.
 
 The conventions are in `open-telemetry/semantic-conventions-genai`. No package contains these names, so this module
 defines them. Names that start with `fxai.` are not part of a convention.
 
->>> begin(Named("load", {"rows": 3}))
+>>> start(Named("load", {"rows": 3}))
 SpanData(name='load', kind='internal', operation='', attributes={'rows': 3})
 """
 
@@ -149,7 +149,7 @@ class SpanData(msgspec.Struct, frozen=True):
     attributes: Attributes
 
 
-def begin(operation: Operation) -> SpanData:
+def start(operation: Operation) -> SpanData:
     """Return the span of an operation. The name of an unknown operation is the name of its class."""
     known = _BEGIN.get(type(operation))
     if known is None:
@@ -166,20 +166,20 @@ def end(operation: Operation, value: Any) -> Attributes:
 # -- starts of operations
 
 
-def _begin_named(operation: Named) -> SpanData:
+def _start_named(operation: Named) -> SpanData:
     return SpanData(operation.name, "internal", "", dict(operation.attributes))
 
 
-def _begin_run(operation: AgentRun) -> SpanData:
+def _start_run(operation: AgentRun) -> SpanData:
     attributes: Attributes = {OPERATION: "invoke_agent", AGENT: operation.name}
     return SpanData(f"invoke_agent {operation.name}", "internal", "invoke_agent", attributes)
 
 
-def _begin_step(operation: AgentStep) -> SpanData:
+def _start_step(operation: AgentStep) -> SpanData:
     return SpanData("step", "internal", "", {"fxai.step.number": operation.number})
 
 
-def _begin_tool(operation: ToolExecution) -> SpanData:
+def _start_tool(operation: ToolExecution) -> SpanData:
     tool = operation.tool
     # An unknown tool name comes from the model. Such names are content, and their number has no limit.
     attributes: Attributes = {OPERATION: "execute_tool", TOOL_NAME: OTHER if tool is None else operation.name}
@@ -218,9 +218,9 @@ def provider_name(info: ModelInfo) -> str:
     ('x_ai', 'local')
     """
     if info.address is not None:
-        place = f".{info.address.lower()}"
+        location = f".{info.address.lower()}"
         for host, name in _HOSTS.items():
-            if place.endswith(f".{host}"):
+            if location.endswith(f".{host}"):
                 return name
     return info.provider
 
@@ -234,7 +234,7 @@ def _of_model(operation: str, info: ModelInfo) -> Attributes:
     return attributes
 
 
-def _begin_chat(operation: ModelCall) -> SpanData:
+def _start_chat(operation: ModelCall) -> SpanData:
     info, request = operation.info, operation.request
     attributes = _of_model("chat", info) | _of_request(request)
     if operation.is_stream:
@@ -257,18 +257,18 @@ def _of_request(request: ModelRequest) -> Attributes:
     return attributes
 
 
-def _begin_embeddings(operation: EmbeddingCall) -> SpanData:
+def _start_embeddings(operation: EmbeddingCall) -> SpanData:
     attributes = _of_model("embeddings", operation.info)
     return SpanData(f"embeddings {operation.info.model}", "client", "embeddings", attributes)
 
 
 _BEGIN: Final[Mapping[type[Operation], Callable[[Any], SpanData]]] = {
-    Named: _begin_named,
-    AgentRun: _begin_run,
-    AgentStep: _begin_step,
-    ToolExecution: _begin_tool,
-    ModelCall: _begin_chat,
-    EmbeddingCall: _begin_embeddings,
+    Named: _start_named,
+    AgentRun: _start_run,
+    AgentStep: _start_step,
+    ToolExecution: _start_tool,
+    ModelCall: _start_chat,
+    EmbeddingCall: _start_embeddings,
 }
 
 

@@ -37,7 +37,7 @@ from fxai.models.interceptor import Interceptor, RunInfo, StepInfo
 from fxai.models.model_request import ModelCall
 from fxai.models.price import PriceTable
 from fxai.telemetry import convention
-from fxai.telemetry.content import Content, as_text, place_of
+from fxai.telemetry.content import Content, as_text, location_of
 from fxai.telemetry.convention import Attributes, SpanData
 from fxai.tools.handler import ToolExecution
 
@@ -85,7 +85,7 @@ class Instruments:
 
 
 @final
-class _Place:
+class _Position:
     """The position of a span: its agent and conversation, and the numbers of requests and calls of the agent's run."""
 
     __slots__ = ("agent", "calls", "conversation", "requests")
@@ -97,35 +97,35 @@ class _Place:
         self.calls: int = 0
 
 
-_NOWHERE: Final[_Place] = _Place()
+_NOWHERE: Final[_Position] = _Position()
 
 
 @final
 class OtelTracer(Tracer):
     """A tracer of a span. `fxai.telemetry.layer` creates a tracer without a span."""
 
-    __slots__ = ("_context", "_instruments", "_place", "_span")
+    __slots__ = ("_context", "_instruments", "_position", "_span")
 
     def __init__(
         self,
         instruments: Instruments,
         context: Context | None = None,
         span: Span | None = None,
-        place: _Place = _NOWHERE,
+        position: _Position = _NOWHERE,
     ) -> None:
         self._instruments = instruments
         self._context = context
         self._span = span
-        self._place = place
+        self._position = position
 
     @override
     def trace(self, operation: Operation, effect: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, self._place, is_root=self._context is None)
+        traced = _Traced(self._instruments, operation, self._position, is_root=self._context is None)
         return OnExit(Within(lambda env: traced.run(effect, env, self._parent())), traced.end)
 
     @override
     def trace_stream(self, operation: Operation, opening: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, self._place)
+        traced = _Traced(self._instruments, operation, self._position)
         return Within(lambda env: traced.open(opening, env, self._parent()))
 
     @override
@@ -172,7 +172,7 @@ def _guard(f: Callable[[], Any]) -> None:
     try:
         f()
     except Exception as error:
-        _LOG.error("telemetry failed, and the program continues: %s", place_of(error))
+        _LOG.error("telemetry failed, and the program continues: %s", location_of(error))
 
 
 @final
@@ -234,10 +234,12 @@ class SpanInterceptor(Interceptor):
 class _Traced:
     """An operation with its span."""
 
-    def __init__(self, instruments: Instruments, operation: Operation, place: _Place, *, is_root: bool = False) -> None:
+    def __init__(
+        self, instruments: Instruments, operation: Operation, position: _Position, *, is_root: bool = False
+    ) -> None:
         self._instruments = instruments
         self._operation = operation
-        self._place = place
+        self._position = position
         self._is_root = is_root
         self._data = SpanData("", "internal", "", {})
         self._span: Span | None = None
@@ -249,7 +251,7 @@ class _Traced:
 
     def run(self, effect: Any, env: ContextOf[Any], parent: Context) -> AnyEffect:
         """Start the span, and return the effect inside the span."""
-        _guard(lambda: self._begin(parent))
+        _guard(lambda: self._start(parent))
         inner = self._inner(env)
         return effect if inner is None else Local(_with_current(cast(Context, self._context), effect), lambda _: inner)
 
@@ -257,7 +259,7 @@ class _Traced:
         """Start the span, and return the pull of a stream inside it. The span ends with the stream or its scope."""
         scope: Scope = env.fetch(Scope)
         token = scope.add(self._leave)
-        _guard(lambda: self._begin(parent))
+        _guard(lambda: self._start(parent))
         inner = self._inner(env)
         if inner is None:
             scope.remove(token)
@@ -272,18 +274,18 @@ class _Traced:
     def _inner(self, env: ContextOf[Any]) -> ContextOf[Any] | None:
         if self._span is None or self._context is None:
             return None
-        return _with_tracer(OtelTracer(self._instruments, self._context, self._span, self._inner_place()), env)
+        return _with_tracer(OtelTracer(self._instruments, self._context, self._span, self._inner_position()), env)
 
-    def _inner_place(self) -> _Place:
+    def _inner_position(self) -> _Position:
         """Return the position of the work inside. The requests of a handler do not count for the agent."""
         is_call = isinstance(self._operation, ToolExecution)
-        return _Place(None, self._place.conversation) if is_call else self._place
+        return _Position(None, self._position.conversation) if is_call else self._position
 
     # -- start
 
-    def _begin(self, parent: Context) -> None:
-        data = self._data = convention.begin(self._operation)
-        self._note_place(data.attributes)
+    def _start(self, parent: Context) -> None:
+        data = self._data = convention.start(self._operation)
+        self._note_position(data.attributes)
         self._began = perf_counter()
         span = get_current_span(parent)
         self._is_own = not (self._is_root and _is_same(span, self._operation))
@@ -297,20 +299,20 @@ class _Traced:
         if content.where == "span" and span.is_recording():
             _show(span, content.before(self._operation))
 
-    def _note_place(self, attributes: Attributes) -> None:
-        operation, place = self._operation, self._place
-        told = attributes.get(convention.CONVERSATION)
-        if isinstance(told, str):
-            self._place = _Place(place.agent, told)
-        elif place.conversation is not None and self._data.operation in convention.IN_CONVERSATIONS:
-            attributes[convention.CONVERSATION] = place.conversation
+    def _note_position(self, attributes: Attributes) -> None:
+        operation, position = self._operation, self._position
+        known = attributes.get(convention.CONVERSATION)
+        if isinstance(known, str):
+            self._position = _Position(position.agent, known)
+        elif position.conversation is not None and self._data.operation in convention.IN_CONVERSATIONS:
+            attributes[convention.CONVERSATION] = position.conversation
         if isinstance(operation, convention.AgentRun):
-            self._place = _Place(operation.name, place.conversation)
-        elif place.agent is not None and isinstance(operation, ModelCall):
-            place.requests += 1
-        elif place.agent is not None and isinstance(operation, ToolExecution):
-            place.calls += 1
-            attributes[convention.AGENT] = place.agent
+            self._position = _Position(operation.name, position.conversation)
+        elif position.agent is not None and isinstance(operation, ModelCall):
+            position.requests += 1
+        elif position.agent is not None and isinstance(operation, ToolExecution):
+            position.calls += 1
+            attributes[convention.AGENT] = position.agent
 
     # -- a stream
 
@@ -378,8 +380,8 @@ class _Traced:
         operation = self._operation
         if isinstance(operation, convention.AgentRun):
             named = {convention.AGENT: operation.name}
-            histograms[convention.AGENT_REQUESTS].record(self._place.requests, named, context)
-            histograms[convention.AGENT_CALLS].record(self._place.calls, named, context)
+            histograms[convention.AGENT_REQUESTS].record(self._position.requests, named, context)
+            histograms[convention.AGENT_CALLS].record(self._position.calls, named, context)
         elif isinstance(exit_, Succeeded) and isinstance(operation, ModelCall | EmbeddingCall):
             self._count(span, operation, exit_.value, attributes)
 
@@ -422,17 +424,17 @@ class _Traced:
         if not isinstance(operation, ModelCall):
             return
         if content.where == "event" and not _is_dropped(span):
-            said = content.before(operation)
+            recorded = content.before(operation)
             if isinstance(exit_, Succeeded):
-                said |= content.after(operation, exit_.value)
-            details = {**self._data.attributes, **found, **said}
+                recorded |= content.after(operation, exit_.value)
+            details = {**self._data.attributes, **found, **recorded}
             self._emit("gen_ai.client.inference.operation.details", details, SeverityNumber.DEBUG)
         if isinstance(exit_, Failed) and convention.ERROR_TYPE in found:
-            said = {"exception.type": convention.exception_type(exit_.cause)}
+            recorded = {"exception.type": convention.exception_type(exit_.cause)}
             message = content.message(exit_.cause)
             if message is not None:
-                said[convention.EXCEPTION_MESSAGE] = message
-            self._emit("gen_ai.client.operation.exception", {**self._data.attributes, **said}, SeverityNumber.WARN)
+                recorded[convention.EXCEPTION_MESSAGE] = message
+            self._emit("gen_ai.client.operation.exception", {**self._data.attributes, **recorded}, SeverityNumber.WARN)
 
     def _emit(self, name: str, attributes: Any, severity: SeverityNumber) -> None:
         self._instruments.logger.emit(

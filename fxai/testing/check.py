@@ -31,7 +31,7 @@ from fxai.effects.effect import AnyEffect, EffectOf, Succeed
 from fxai.effects.layer import AnyLayer
 from fxai.effects.runtime import run_exit
 from fxai.testing.law import Break, Law, LawCase, NoExamplesError, Trial, TrialOptions
-from fxai.testing.tool_law import TOOL_LAWS, TOOLKIT_LAWS, Subject
+from fxai.testing.tool_law import TOOL_LAWS, TOOLKIT_LAWS, LawSubject
 from fxai.tools.call import Outcome
 from fxai.tools.handler import HandlerError
 from fxai.tools.tool import AnyTool, Tool
@@ -105,7 +105,7 @@ def _wrong(cause: Cause[Any], given: Any) -> Break | None:
     return None
 
 
-def _strangers(subject: Handled, trial: Trial) -> Break | None:
+def _unknown_members(subject: Handled, trial: Trial) -> Break | None:
     from fxai.testing.strategies import invalid_parameters
 
     try:
@@ -137,7 +137,7 @@ def _complete(subject: tuple[Toolkit[Any], AnyLayer], _: Trial) -> Break | None:
 
 HANDLER_LAWS: Final = (
     Law("calls end as declared", "every valid call ends in a success or a declared failure", _calls),
-    Law("invalid calls are refused", "arguments that the schema rejects never reach the handler", _strangers),
+    Law("invalid calls are refused", "arguments that the schema rejects never reach the handler", _unknown_members),
 )
 """The laws of every handler."""
 
@@ -240,7 +240,7 @@ def _check(cases: Iterable[LawCase]) -> None:
 
 
 def _tool_cases(tool: AnyTool, given: SearchStrategy[Any] | None, trial: Trial) -> list[LawCase]:
-    subject = Subject(tool, given)
+    subject = LawSubject(tool, given)
     return [LawCase(law, subject, tool.name, f"the tool {tool.name!r}", trial) for law in TOOL_LAWS]
 
 

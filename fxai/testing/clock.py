@@ -33,7 +33,7 @@ from fxai.effects.waker import SharedEvent
 
 _A = TypeVar("_A")
 
-_SETTLE = 25  # event loop iterations for programs to react to the new time
+_ITERATIONS = 25  # event loop iterations for programs to react to the new time
 
 
 @final
@@ -117,17 +117,17 @@ class TestClock(Clock):
 
     async def _advance(self, seconds: float) -> None:
         target = self._now + seconds
-        await self._settle()
+        await self._let_others_run()
         while self._waiting and self._waiting[0][0] <= target:
             time, _, event = heapq.heappop(self._waiting)
             if event.is_set():
                 continue
             self._now = max(self._now, time)
             event.set()
-            await self._settle()
+            await self._let_others_run()
         self._now = target
-        await self._settle()
+        await self._let_others_run()
 
-    async def _settle(self) -> None:
-        for _ in range(_SETTLE):
+    async def _let_others_run(self) -> None:
+        for _ in range(_ITERATIONS):
             await anyio.lowlevel.checkpoint()

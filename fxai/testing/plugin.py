@@ -91,7 +91,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_runtest_setup() -> None:
     """Tell the development mode that a test starts."""
     if development := sys.modules.get("fxai.effects.development"):
-        development.begin_test()
+        development.start_test()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.providers.http.http_error import why
-from fxai.testing.tape import Answered, Asked, CassetteError, Content, Exchange, Fault, Redaction, Tape
+from fxai.testing.tape import Answered, Asked, CassetteError, ConnectionFault, Content, Exchange, Redaction, Tape
 
 _FAULTS: Final = {
     fault.__name__: fault
@@ -93,7 +93,7 @@ class _Note:
         """Return the exchange. Return None if the program ended before an answer."""
         fault = None
         if self.fault is not None:
-            fault = Fault(type(self.fault).__name__, self._redaction.text(why(self.fault)))
+            fault = ConnectionFault(type(self.fault).__name__, self._redaction.text(why(self.fault)))
         if self.response is None:
             return fault and Exchange(self._asked, None, fault)
         headers = self._redaction.headers(self.response.headers.multi_items())

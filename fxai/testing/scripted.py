@@ -265,8 +265,8 @@ def _items(turn: Turn) -> list[AnyPart | Delay | Failure]:
         if open_text is not None and not isinstance(item, Delay):
             items.append(TextEnd(open_text))
             open_text = None
-        is_whole = not (isinstance(item, ToolCall) and item.id in streamed)
-        items.extend(_pieces(item, next(ids)) if is_whole else (item,))
+        is_complete = not (isinstance(item, ToolCall) and item.id in streamed)
+        items.extend(_pieces(item, next(ids)) if is_complete else (item,))
     if open_text is not None:
         items.append(TextEnd(open_text))
     return items if any(isinstance(item, Finish | Failure) for item in items) else [*items, _end(items)]

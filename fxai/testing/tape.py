@@ -86,7 +86,7 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 @final
-class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ConnectionFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A connection error with the name and the message of httpx2's exception."""
 
     kind: str
@@ -109,7 +109,7 @@ class Exchange(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     request: Asked
     answer: Answered | None = None
-    fault: Fault | None = None
+    fault: ConnectionFault | None = None
 
 
 def pretty(content: Content) -> str:

@@ -6,7 +6,7 @@ merging and reversible names.
 >>> from fxai.testing.law import Trial
 >>> from fxai.tools.tool import Tool
 >>> half = Tool.make("half", parameters=int, success=int, failure=str)
->>> [law.name for law in TOOL_LAWS if law.check(Subject(half), "half", Trial(20)) is None][:2]
+>>> [law.name for law in TOOL_LAWS if law.check(LawSubject(half), "half", Trial(20)) is None][:2]
 ['decoding undoes encoding', 'the schema takes what the decoder takes']
 >>> kit = Toolkit.make(Tool.make("a.b"), Tool.make("a__b"))
 >>> TOOLKIT_LAWS[1].check(kit, "the toolkit", Trial())
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Subject(msgspec.Struct, frozen=True, eq=False):
+class LawSubject(msgspec.Struct, frozen=True, eq=False):
     """A tool and the data for its laws."""
 
     tool: AnyTool
@@ -86,7 +86,7 @@ def _document(schema: Schema[Any] | JsonSchema) -> JsonSchema:
 _CODEC: Final = "make the codecs of the type inverse: decode(encode(value)) must equal the value"
 
 
-def _encoding(subject: Subject, trial: Trial) -> Break | None:
+def _encoding(subject: LawSubject, trial: Trial) -> Break | None:
     for name, schema, data in subject.schemas():
         one_sided = _warn(subject.tool, name, schema, "encode", "it can encode data that its decoder rejects")
         found = trial.find_break(data, partial(_undone, name, schema, one_sided=one_sided))
@@ -138,7 +138,7 @@ _NARROW: Final = (
 _REFUSES: Final = "the type can refuse data that its JSON Schema accepts"
 
 
-def _agreement(subject: Subject, trial: Trial) -> Break | None:
+def _agreement(subject: LawSubject, trial: Trial) -> Break | None:
     from fxai.testing.strategies import not_instances
 
     tool, document = subject.tool, subject.document
@@ -177,7 +177,7 @@ def _refuses(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
 # ---- results
 
 
-def _outcome(subject: Subject, trial: Trial) -> Break | None:
+def _outcome(subject: LawSubject, trial: Trial) -> Break | None:
     for name, schema, data in subject.schemas():
         if name == "parameters":
             continue
@@ -207,16 +207,16 @@ def _fits(name: str, schema: Schema[Any], given: Any, *, one_sided: bool = False
 # ---- strict mode
 
 
-def _strict(rules: StrictRules, subject: Subject, trial: Trial) -> Break | None:
+def _strict(rules: StrictRules, subject: LawSubject, trial: Trial) -> Break | None:
     from fxai.testing.strategies import instances
 
     result = strict_form(subject.document, rules, explicit_null=subject.tool.get(ExplicitNull))
     if isinstance(result, Failure):
         if subject.tool.get(Strict) is not True:
             return None
-        obstacle = result.failure()[0]
+        feature = result.failure()[0]
         remedy = "change the schema there, or remove the annotation Strict"
-        return Break(None, obstacle.pointer, f"Strict is set, but {rules.name} has no strict form: {obstacle}", remedy)
+        return Break(None, feature.pointer, f"Strict is set, but {rules.name} has no strict form: {feature}", remedy)
     form = result.unwrap()
     if refused := rule_faults(form.document, rules):
         return Break(form.document.to_dict(), refused[0].pointer, f"{rules.name} rejects it: {refused[0]}", _REPORT)
@@ -264,7 +264,7 @@ def _exact(value: Any, *, nulls: bool) -> Any:
 # ---- the tool as a value
 
 
-def _kind(subject: Subject, trial: Trial) -> Break | None:
+def _kind(subject: LawSubject, trial: Trial) -> Break | None:
     from fxai.testing.strategies import annotation_maps
 
     return trial.find_break(annotation_maps(), partial(_kind_of_changed, subject.tool))
@@ -290,7 +290,7 @@ def _kind_of_changed(tool: AnyTool, given: Annotations) -> Break | None:
     return None if lost is None else Break(drawn, f"/{lost}", "its value was lost", "report this bug")
 
 
-def _examples(subject: Subject, _: Trial) -> Break | None:
+def _examples(subject: LawSubject, _: Trial) -> Break | None:
     from fxai.testing.strategies import decode_parameters
 
     for example in subject.tool.input_examples:

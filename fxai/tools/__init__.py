@@ -91,8 +91,8 @@ __all__ = [
 ]
 
 # To keep `import fxai` fast, these modules load when a program first uses one of their names.
-_ROOMS = {"composite": "Composite SubCall SubCalls SubResults", "source": "Sourced ToolSource"}
-_LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_MODULES = {"composite": "Composite SubCall SubCalls SubResults", "source": "Sourced ToolSource"}
+_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # a type checker would accept any name of a module that has `__getattr__`
 

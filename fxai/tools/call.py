@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from fxai.effects.cancellation import is_bug
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
-from fxai.effects.concurrency import begin
+from fxai.effects.concurrency import start_child
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
     AnyEffect,
@@ -252,7 +252,7 @@ class Call(msgspec.Struct, eq=False):
             return _success_outcome(tool, answer.unwrap())
         if kind is Failure:
             return _failure_outcome(tool, answer.failure())
-        return _Settling(answer, tool, self)
+        return _Resolving(answer, tool, self)
 
     def _decode(self, tool: ToolInfo) -> Any:
         """Return the decoded arguments for the handler, or `_Refused`."""
@@ -299,8 +299,8 @@ class Call(msgspec.Struct, eq=False):
 
         from fxai.schema.nested_text import read_texts  # it imports the validator, which typed schemas do not need
 
-        read, places = read_texts(_shape(tool), data, self.limits)
-        if not places:
+        read, locations = read_texts(_shape(tool), data, self.limits)
+        if not locations:
             return refused
         as_it_was = self.given, self.is_text
         self.given, self.is_text = read, False
@@ -308,7 +308,7 @@ class Call(msgspec.Struct, eq=False):
         if again.__class__ is _Refused:
             self.given, self.is_text = as_it_was
         else:
-            self.json_text = places
+            self.json_text = locations
         return again
 
     def _mistake(self, failure: UnknownTool | InvalidParameters) -> EffectOf[Outcome, ToolError]:
@@ -318,7 +318,7 @@ class Call(msgspec.Struct, eq=False):
 
 
 @final
-class _Settling(Instruction, eq=False):
+class _Resolving(Instruction, eq=False):
     """The effect that converts the exit of a handler to an outcome."""
 
     source: AnyEffect
@@ -422,7 +422,7 @@ def _cause_outcome(
     if ended is None and defects:
         ended = next((one.failure for one in defects if isinstance(one, CallFailureError)), None)
     if ended is not None:
-        rest = (r for r in cause.reasons if not isinstance(r, Fail | Die) or not _is_told(r))
+        rest = (r for r in cause.reasons if not isinstance(r, Fail | Die) or not _is_reported(r))
         return _beside(_ended_outcome(tool, ended), Cause(tuple(rest)))
     first = next((r for r in cause.reasons if isinstance(r, Fail)), None)
     if first is None:
@@ -431,11 +431,11 @@ def _cause_outcome(
     return _beside(_failure_outcome(tool, first.error), Cause(tuple(others)))
 
 
-def _beside(settled: EffectOf[Outcome, ToolError], others: Cause[Any]) -> EffectOf[Outcome, ToolError]:
+def _beside(resolved: EffectOf[Outcome, ToolError], others: Cause[Any]) -> EffectOf[Outcome, ToolError]:
     """Add other reasons to a failure. If the failure became an outcome, return only the other reasons."""
     if not others.reasons:
-        return settled
-    return FailCause(settled.cause.combine(others) if isinstance(settled, FailCause) else others)
+        return resolved
+    return FailCause(resolved.cause.combine(others) if isinstance(resolved, FailCause) else others)
 
 
 def _ended_outcome(tool: ToolInfo, failure: CallFailure) -> EffectOf[Outcome, ToolError]:
@@ -445,7 +445,7 @@ def _ended_outcome(tool: ToolInfo, failure: CallFailure) -> EffectOf[Outcome, To
     return FailCause(Cause((Fail(failure),)))
 
 
-def _is_told(reason: Fail[Any] | Die) -> bool:
+def _is_reported(reason: Fail[Any] | Die) -> bool:
     """Return True if the call's failure already reports the reason."""
     return isinstance(reason, Fail) or isinstance(reason.defect, CallFailureError)
 
@@ -526,7 +526,7 @@ def _in_time(effect: AnyEffect) -> AnyEffect:
     def start(fiber: Fiber) -> Any:
         if not fiber.fair:
             return Inside(alone(fiber.env))
-        child, pending, _ = begin(effect, fiber)
+        child, pending, _ = start_child(effect, fiber)
         return child.finish() if pending is None else _drive_in_time(fiber, child, pending)
 
     return AwaitExit(start)

@@ -1,6 +1,6 @@
 """Keys of calls. Use a key to make an external request only once, even if the call runs again.
 
->>> CallKey("a1").begun_before
+>>> CallKey("a1").started_before
 False
 """
 
@@ -22,7 +22,7 @@ class CallKey(msgspec.Struct, frozen=True, eq=False):
     """
 
     text: str
-    begun_before: bool = False
+    started_before: bool = False
     """True if an earlier program started the call and its outcome is unknown."""
     uses: Iterator[int] = msgspec.field(default_factory=count)
     """The number of each use in this program, from 0. Each retry of a handler is another use."""

@@ -202,7 +202,7 @@ def composite_of(
     if given.get("to_model_output") is None and any(tool.to_model_output is not None for tool in tools.values()):
         given["to_model_output"] = _Shown(tools)
     tool: Any = Tool.dynamic(
-        name, parameters=_document(*tools.values()), success=SubResults, validation=_Reading(tools), **given
+        name, parameters=_document(*tools.values()), success=SubResults, validation=_CallValidation(tools), **given
     )
     return Composite(tools, tool, concurrency)
 
@@ -236,8 +236,8 @@ def _document(*tools: AnyTool) -> JsonSchema:
 
 def _arm(tool: AnyTool, at: int, definitions: dict[str, Any]) -> dict[str, Any]:
     parameters = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
-    place = f"/properties/calls/items/anyOf/{at}/properties/args"
-    args = relocate(parameters.to_dict(), place, definitions, tool.name)
+    location = f"/properties/calls/items/anyOf/{at}/properties/args"
+    args = relocate(parameters.to_dict(), location, definitions, tool.name)
     return {
         "type": "object",
         "properties": {"name": {"type": "string", "enum": [tool.name]}, "args": args},
@@ -257,7 +257,7 @@ class _OfTools(msgspec.Struct, frozen=True):
 
 
 @final
-class _Reading(_OfTools, frozen=True):
+class _CallValidation(_OfTools, frozen=True):
     """A validation that reads the name and args of each inner call. The inner call decodes its args when it runs."""
 
     @property

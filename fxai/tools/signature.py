@@ -110,12 +110,12 @@ class Signature(msgspec.Struct, frozen=True):
             raise SchemaError(f"function {name!r} must have at most one parameter for the CallContext, got two")
         fields = [_field(p, name, hints, docstring) for p in given if p not in contexts]
         by_name = [p.name for p in given if p.kind is p.KEYWORD_ONLY]
-        by_place = [p.name for p in given if p.kind is not p.KEYWORD_ONLY]
+        by_location = [p.name for p in given if p.kind is not p.KEYWORD_ONLY]
         return Signature(
             _struct(f, name, fields),
-            tuple(p for p in by_place if p not in {c.name for c in contexts}),
+            tuple(p for p in by_location if p not in {c.name for c in contexts}),
             tuple(p for p in by_name if p not in {c.name for c in contexts}),
-            next((c.name if c.name in by_name else by_place.index(c.name) for c in contexts), None),
+            next((c.name if c.name in by_name else by_location.index(c.name) for c in contexts), None),
             _read_return(f, name, hints, success, failure),
             docstring.description,
         )
@@ -155,13 +155,13 @@ class Signature(msgspec.Struct, frozen=True):
         vars(call)[WRITTEN] = f
         if not self.returned.bare:
             return call
-        settled = _await_success if self.returned.awaited else _as_success
+        as_result = _await_success if self.returned.awaited else _as_success
 
         def answer(params: Any) -> Any:
-            return settled(call(params))
+            return as_result(call(params))
 
         def answer_in_context(params: Any, around: CallContext) -> Any:
-            return settled(call(params, around))
+            return as_result(call(params, around))
 
         return answer if self.context is None else answer_in_context
 

@@ -167,12 +167,12 @@ def names_around() -> dict[str, Any]:
 _PAIRS: tuple[Any, ...] = (EffectOf, StreamOf, Gen, Result, IOResult, FutureResult, RequiresContextFutureResult)
 _AWAITED: tuple[Any, ...] = (Awaitable, Coroutine)
 _ASYNC_ITEMS: tuple[Any, ...] = (AsyncGenerator, AsyncIterator, AsyncIterable)
-_SAY_BOTH: tuple[Any, ...] = (
+_NAME_BOTH: tuple[Any, ...] = (
     Gen,
     *(EffectOf, StreamOf, Result, IOResult, FutureResult),
     *(RequiresContextResult, RequiresContextIOResult, RequiresContextFutureResult),
 )
-_SAY_ONE: tuple[Any, ...] = (IO, Future, RequiresContext)
+_NAME_ONE: tuple[Any, ...] = (IO, Future, RequiresContext)
 _IN_A_THREAD: tuple[Any, ...] = (Result, IOResult)
 _ALIAS: tuple[Any, ...] = (TypeAliasType, getattr(typing, "TypeAliasType", TypeAliasType))
 _ANNOTATED: Any = Annotated
@@ -351,7 +351,7 @@ def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:
         return None
     bare = get_args(given)[0] if get_origin(given) is _ANNOTATED else given
     origin, arguments = _taken_apart(bare)
-    if isinstance(bare, (*_SAY_BOTH, *_SAY_ONE, Maybe)):
+    if isinstance(bare, (*_NAME_BOTH, *_NAME_ONE, Maybe)):
         return f"It is a value. Pass the type of its content, as in {what}=int"
     if isinstance(origin, type):
         advice = _advice_on(origin, [_type_name(one) for one in arguments], what)
@@ -365,12 +365,12 @@ def _advice_on(origin: type, inside: list[str], what: str) -> str | None:
     first = inside[0] if inside else "int"
     if issubclass(origin, (Failure, IOFailure)):
         return f"Pass failure={first}. The handler returns the Failure"
-    if issubclass(origin, _SAY_BOTH):
+    if issubclass(origin, _NAME_BOTH):
         both = f"Pass success={first}" + (f" and failure={inside[1]}" if len(inside) > 1 else "")
         return f"Pass {what}={first}" if what == "parameters" else both
     if issubclass(origin, Maybe):
         return f"Pass {what}={first} | None"
-    if issubclass(origin, _SAY_ONE) or origin in _AWAITED:
+    if issubclass(origin, _NAME_ONE) or origin in _AWAITED:
         return f"Pass {what}={inside[-1] if inside else 'int'}, the type of its content"
     if origin is Generator:
         return f"Pass {what}={inside[2] if len(inside) > 2 else first}, the type of its return value"

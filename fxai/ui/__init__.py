@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fxai.ui.host_app import dispatch, mount
     from fxai.ui.message_builder import ChunkError, MessageBuilder
     from fxai.ui.request import Accepted, ChatRequest, Refusal, RequestLimits, accept
-    from fxai.ui.signal import Reply, Signal, Stop
+    from fxai.ui.signal import Signal, Stop, UserReply
     from fxai.ui.stream_store import StreamStore, StreamStoreError, StreamWriter
     from fxai.ui.turn import Answerer, ChatPage, ChatTurn, OnLeave, Question, TurnPages
     from fxai.ui.ui_message import UIMessage, read_message, read_messages
@@ -56,7 +56,6 @@ __all__ = [
     "OnLeave",
     "Question",
     "Refusal",
-    "Reply",
     "RequestLimits",
     "RunInput",
     "Signal",
@@ -69,6 +68,7 @@ __all__ = [
     "TurnAnswerer",
     "TurnPages",
     "UIMessage",
+    "UserReply",
     "Version",
     "accept",
     "bearer_token",
@@ -86,7 +86,7 @@ __all__ = [
 ]
 
 # These modules require Starlette or are rarely needed, so they are imported at the first use of a name.
-_ROOMS = {
+_MODULES = {
     "access": "Access Action Authorize Identify LOOPBACK bearer_token",
     "ag_ui": "AgUiEncoder AgUiEvent AgUiMessage encode_ag_ui to_ag_ui",
     "ag_ui_request": "RunInput",
@@ -97,13 +97,13 @@ _ROOMS = {
     "message_builder": "ChunkError MessageBuilder",
     "host_app": "dispatch mount",
     "request": "Accepted ChatRequest Refusal RequestLimits accept",
-    "signal": "Reply Signal Stop",
+    "signal": "UserReply Signal Stop",
     "stream_store": "StreamStore StreamStoreError StreamWriter",
     "turn": "Answerer ChatPage ChatTurn OnLeave Question TurnPages",
     "ui_message": "UIMessage read_message read_messages",
     "ui_prompt": "from_prompt to_prompt",
 }
-_LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 

@@ -147,8 +147,8 @@ class AgUiEncoder:
         if self._known is None:
             return [started]
         shown: AgUiEvent = {"type": "MESSAGES_SNAPSHOT", "messages": to_ag_ui(self._known.ui_messages())}
-        is_told = self._state_before is not msgspec.UNSET
-        return [started, shown, *([{"type": "STATE_SNAPSHOT", "snapshot": self._state_before}] if is_told else [])]
+        is_reported = self._state_before is not msgspec.UNSET
+        return [started, shown, *([{"type": "STATE_SNAPSHOT", "snapshot": self._state_before}] if is_reported else [])]
 
     def _finish(self, chunk: Chunk) -> list[AgUiEvent]:
         if self._error is not None and chunk.get("finishReason") == "error":
@@ -189,7 +189,7 @@ class AgUiEncoder:
 
     # -- steps
 
-    def _begin_step(self, chunk: Chunk) -> list[AgUiEvent]:
+    def _start_step(self, chunk: Chunk) -> list[AgUiEvent]:
         ends = self._end_step(chunk)
         self._steps, self._in_step, self._call_message = self._steps + 1, True, None
         return [*ends, {"type": "STEP_STARTED", "stepName": f"step {self._steps}"}]
@@ -206,7 +206,7 @@ class AgUiEncoder:
         self._count += 1
         return f"{self._prefix}-{self._count}"
 
-    def _begin_text(self, chunk: Chunk) -> list[AgUiEvent]:
+    def _start_text(self, chunk: Chunk) -> list[AgUiEvent]:
         kind, id_ = chunk["type"].partition("-")[0], chunk["id"]
         ends = self._close_text(kind, id_)
         message_id = self._texts[kind, id_] = self._new_message()
@@ -219,7 +219,7 @@ class AgUiEncoder:
 
     def _add_text(self, chunk: Chunk) -> list[AgUiEvent]:
         kind = chunk["type"].partition("-")[0]
-        begun = [] if (kind, chunk["id"]) in self._texts else self._begin_text(chunk)
+        begun = [] if (kind, chunk["id"]) in self._texts else self._start_text(chunk)
         type_ = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
         return [*begun, {"type": type_, "messageId": self._texts[kind, chunk["id"]], "delta": chunk["delta"]}]
 
@@ -235,7 +235,7 @@ class AgUiEncoder:
 
     # -- calls
 
-    def _begin_call(self, chunk: Chunk) -> list[AgUiEvent]:
+    def _start_call(self, chunk: Chunk) -> list[AgUiEvent]:
         call_id, name = chunk["toolCallId"], chunk["toolName"]
         if call_id in self._calls:
             return []
@@ -254,7 +254,7 @@ class AgUiEncoder:
 
     def _end_params(self, chunk: Chunk) -> list[AgUiEvent]:
         call_id = chunk["toolCallId"]
-        events = self._begin_call(chunk)
+        events = self._start_call(chunk)
         if self._open_calls.get(call_id) is False:
             events += [{"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": _text_of(chunk["input"])}]
         return [*events, *self._close_call(call_id)]
@@ -305,12 +305,12 @@ class AgUiEncoder:
         "finish": _finish,
         "abort": _abort,
         "error": _note_error,
-        "start-step": _begin_step,
+        "start-step": _start_step,
         "finish-step": _end_step,
-        **dict.fromkeys(("text-start", "reasoning-start"), _begin_text),
+        **dict.fromkeys(("text-start", "reasoning-start"), _start_text),
         **dict.fromkeys(("text-delta", "reasoning-delta"), _add_text),
         **dict.fromkeys(("text-end", "reasoning-end"), _end_text),
-        "tool-input-start": _begin_call,
+        "tool-input-start": _start_call,
         "tool-input-delta": _add_params,
         "tool-input-available": _end_params,
         "tool-approval-request": _request,

@@ -7,7 +7,7 @@ fxai ignores other kinds of messages, and the tools, the context, and the state 
 turns finds these three values, unchecked, in `ChatTurn.body`.
 
 >>> body = b'{"threadId": "c1", "runId": "r1", "messages": [{"id": "u1", "role": "user", "content": "Hi"}]}'
->>> RunInput.read(body).unwrap().accept(None, lambda: "a1").unwrap().said
+>>> RunInput.read(body).unwrap().accept(None, lambda: "a1").unwrap().added
 Prompt((UserMessage(content=(TextPart(text='Hi', metadata={}),), metadata={}),))
 >>> print(RunInput.read(b'{"threadId": "c1", "runId": "r1", "messages": [{}]}').failure())
 messages[0]: Object missing required field `id`
@@ -93,7 +93,7 @@ class RunInput(msgspec.Struct, frozen=True):
     """The members `state`, `tools`, `context`, and `forwardedProps`."""
     messages: tuple[UIMessage, ...]
     """The user messages."""
-    places: tuple[int, ...]
+    locations: tuple[int, ...]
     """The index of each user message among all messages."""
     outputs: Mapping[str, tuple[str, str | None]]
     """The text and the error of each tool message after the last user message, by the id of the call."""
@@ -116,8 +116,8 @@ class RunInput(msgspec.Struct, frozen=True):
         try:
             return Success(_read(msgspec.convert(data, _Input), data))
         except msgspec.ValidationError as error:
-            message, _, place = str(error).partition(" - at `$")
-            return Failure(Refusal("invalid", place.rstrip("`").removeprefix("."), message))
+            message, _, location = str(error).partition(" - at `$")
+            return Failure(Refusal("invalid", location.rstrip("`").removeprefix("."), message))
         except RefusalError as error:
             return Failure(error.refusal)
 
@@ -146,28 +146,28 @@ class RunInput(msgspec.Struct, frozen=True):
         try:
             request = self._chat_request(known)
         except HistoryError as fault:
-            return Failure(self._place(Refusal(fault.code, fault.where, fault.message)))
+            return Failure(self._location(Refusal(fault.code, fault.where, fault.message)))
         except RefusalError as error:
             return Failure(error.refusal)
-        return accept(request, conversation, new_id, limits, tools).alt(self._place)
+        return accept(request, conversation, new_id, limits, tools).alt(self._location)
 
-    def _place(self, refusal: Refusal) -> Refusal:
+    def _location(self, refusal: Refusal) -> Refusal:
         """Return the refusal with the location in the body of the client."""
         if refusal.where.startswith("approvals"):
-            place = refusal.where.replace("approvals", "resume", 1).replace(".reason", ".payload.reason")
-            return msgspec.structs.replace(refusal, where=place)
-        found = _PLACE.match(refusal.where)
-        if found is None or int(found[1]) >= len(self.places):
+            location = refusal.where.replace("approvals", "resume", 1).replace(".reason", ".payload.reason")
+            return msgspec.structs.replace(refusal, where=location)
+        found = _LOCATION.match(refusal.where)
+        if found is None or int(found[1]) >= len(self.locations):
             return refusal
         rest = refusal.where[found.end() :].replace(".parts", ".content", 1)
-        return msgspec.structs.replace(refusal, where=f"messages[{self.places[int(found[1])]}]{rest}")
+        return msgspec.structs.replace(refusal, where=f"messages[{self.locations[int(found[1])]}]{rest}")
 
     def _chat_request(self, known: Conversation) -> ChatRequest:
         """Return the equivalent request of a page that shows the stored messages."""
         last = self.messages[-1] if self.messages else None
         is_known = last is not None and known.find_message(last.id) is not None
-        said = self.messages if is_known or self.is_answered else self.messages[:-1]
-        turn = find_turn(said, known)
+        added = self.messages if is_known or self.is_answered else self.messages[:-1]
+        turn = find_turn(added, known)
         waiting = () if turn is None else known.pending(turn.id)
         open_ = {one.approval_id for one in waiting if one.approval_id is not None}
         left_open = {one.approval_id for one in (known.left_open(turn.id) if turn is not None else ())}
@@ -178,7 +178,7 @@ class RunInput(msgspec.Struct, frozen=True):
         trigger: Trigger = "submit-message"
         if turn is not None and answers:
             shown = [one for one in known.ui_messages(turn.id) if one.role == "assistant"][-1:]
-            said = (*said, *(self._answer(one) for one in shown))
+            added = (*added, *(self._answer(one) for one in shown))
         elif is_known:
             trigger = "regenerate-message"
         if open_ - set(self.resume) and trigger == "submit-message":
@@ -186,7 +186,7 @@ class RunInput(msgspec.Struct, frozen=True):
         new = () if last is None or is_known or self.is_answered else (last,)
         message_id = last.id if last is not None and trigger == "regenerate-message" else None
         approvals = [{**approval, "approvalId": id_} for id_, approval in self.resume.items()]
-        return ChatRequest(self.id, (*said, *new), trigger, message_id, {"approvals": approvals})
+        return ChatRequest(self.id, (*added, *new), trigger, message_id, {"approvals": approvals})
 
     def _answer(self, message: UIMessage) -> UIMessage:
         """Return a message of the agent with the results of its pending calls."""
@@ -206,14 +206,14 @@ class RunInput(msgspec.Struct, frozen=True):
         return hash((self.id, self.run_id))
 
 
-_PLACE: Final = re.compile(r"messages\[(\d+)\]")
+_LOCATION: Final = re.compile(r"messages\[(\d+)\]")
 
 
 def _read(read: _Input, data: dict[str, Any]) -> RunInput:
     for name, value in (("threadId", read.thread_id), ("runId", read.run_id)):
         if not is_id(value):
             raise RefusalError("invalid", name, f"expected {IDS}")
-    users = [place for place, message in enumerate(read.messages) if message.role == "user"]
+    users = [location for location, message in enumerate(read.messages) if message.role == "user"]
     behind = read.messages[users[-1] + 1 if users else 0 :]
     return RunInput(
         read.thread_id,
@@ -227,14 +227,14 @@ def _read(read: _Input, data: dict[str, Any]) -> RunInput:
     )
 
 
-def _parts(message: _Message, place: int) -> Iterator[Part]:
+def _parts(message: _Message, location: int) -> Iterator[Part]:
     content = message.content
     if isinstance(content, str):
         content = [_Content("text", content)]
     if not isinstance(content, list):
-        raise RefusalError("invalid", f"messages[{place}].content", "expected a string or an array of parts")
+        raise RefusalError("invalid", f"messages[{location}].content", "expected a string or an array of parts")
     for index, part in enumerate(content):
-        here = f"messages[{place}].content[{index}]"
+        here = f"messages[{location}].content[{index}]"
         if part.type == "text":
             yield {"type": "text", "text": part.text}
         elif part.type in _MEDIA and part.source is not None and part.source.type in ("data", "url"):

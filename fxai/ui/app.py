@@ -8,8 +8,8 @@ that it can continue after the client disconnects. Every response reads the even
 >>> app = chat_app(Agent.make("greeter"), layer=ScriptedModel.make([text("Hello.")]).layer)
 >>> from starlette.testclient import TestClient
 >>> with TestClient(app) as client:
-...     said = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}
-...     response = client.post("/api/chat", json={"id": "c1", "messages": [said]})
+...     question = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}
+...     response = client.post("/api/chat", json={"id": "c1", "messages": [question]})
 ...     client.get("/api/chat/c1").json()["messages"][1]["parts"][1]["text"]
 'Hello.'
 """
@@ -72,7 +72,7 @@ from fxai.ui.conversation_store import Conversations
 from fxai.ui.event_stream import EventStream
 from fxai.ui.page import page_file
 from fxai.ui.request import ChatRequest, Refusal, accept, is_id
-from fxai.ui.signal import Reply, Stop
+from fxai.ui.signal import Stop, UserReply
 from fxai.ui.stream_store import StreamStore
 from fxai.ui.turn import Answerer, ChatTurn, TurnPages
 
@@ -302,7 +302,7 @@ class ChatApp:
     def _routes(self) -> list[Route]:
         chat = "/api/chat/{id}"
         return [
-            self._route("/api/chat", self._begin_turn, "POST"),
+            self._route("/api/chat", self._start_turn, "POST"),
             self._route("/api/chat", self._list, "GET"),
             self._route("/api/info", self._info, "GET"),
             *([self._route("/api/ag-ui", self._run_ag_ui, "POST")] if self._options.ag_ui else []),
@@ -379,15 +379,17 @@ class ChatApp:
 
     # -- turns
 
-    async def _begin_turn(self, request: Request, user: str) -> Response:
+    async def _start_turn(self, request: Request, user: str) -> Response:
         limits = self._options.limits
         body = await read_json_body(request, limits.bytes, self._options.body_timeout)
         asked: ChatRequest = _require(ChatRequest.read(body, limits))
         accepting = partial(accept, asked, limits=limits, tools=self._tools)
-        turn_id = await self._begin(asked.id, user, accepting, asked.body, self._options.stream)
+        turn_id = await self._create_turn(asked.id, user, accepting, asked.body, self._options.stream)
         return self._events(asked.id, turn_id)
 
-    async def _begin(self, id_: str, user: str, accept: Accept, body: Mapping[str, Any], options: StreamOptions) -> str:
+    async def _create_turn(
+        self, id_: str, user: str, accept: Accept, body: Mapping[str, Any], options: StreamOptions
+    ) -> str:
         """Start a turn and return its id, if the user may write to the conversation."""
         active = await self._start()
         owner = await self._find_owner(user, "write", id_)
@@ -421,13 +423,13 @@ class ChatApp:
         if not asked.asks(known):
             active: str | None = await self._ask(self._streams.active(asked.id))
             state, to_data = None if known is None else known.state(), self._options.stream.state
-            told = msgspec.UNSET if state is None or to_data is None else to_data(state)
+            data = msgspec.UNSET if state is None or to_data is None else to_data(state)
             return self._ag_ui_events(
-                asked, active, AgUiEncoder(asked.id, asked.run_id, prefix=active, known=known, state=told)
+                asked, active, AgUiEncoder(asked.id, asked.run_id, prefix=active, known=known, state=data)
             )
         options = msgspec.structs.replace(self._options.stream, version=7)
         accepting = partial(asked.accept, limits=limits, tools=self._tools)
-        turn_id = await self._begin(asked.id, user, accepting, asked.body, options)
+        turn_id = await self._create_turn(asked.id, user, accepting, asked.body, options)
         return self._ag_ui_events(asked, turn_id, AgUiEncoder(asked.id, asked.run_id, prefix=turn_id))
 
     def _ag_ui_events(self, asked: RunInput, turn_id: str | None, encoder: AgUiEncoder) -> Response:
@@ -471,8 +473,8 @@ class ChatApp:
         await self._allow(user, "write", id_)
         body = await self._small_body(request)
         try:
-            reply = Reply(body["questionId"], body["action"], body.get("content"))
-            msgspec.convert(msgspec.to_builtins(reply), Reply)
+            reply = UserReply(body["questionId"], body["action"], body.get("content"))
+            msgspec.convert(msgspec.to_builtins(reply), UserReply)
         except (KeyError, msgspec.ValidationError) as error:
             raise RefusedError(400, "invalid", f"expected questionId, action, and content: {error}") from None
         return JSONResponse({"taken": await self._ask(self._streams.signal(id_, reply))})

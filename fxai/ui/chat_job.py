@@ -16,7 +16,7 @@ from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Suc
 from fxai.effects.runtime import Runtime
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
-from fxai.messages.calls import place_late
+from fxai.messages.calls import insert_late
 from fxai.messages.prompt import Prompt
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.tools.handler import in_threads
@@ -123,8 +123,8 @@ class ChatJob:
         conversation: Conversation | None = yield self._conversations.load(id_)
         accepted: Accepted = yield self._read(conversation)
         turn = self._turn(conversation, accepted)
-        said = accepted.late + accepted.said
-        record = Turn.make(turn.id, accepted.parent, accepted.user, accepted.message_id, said, now)
+        added = accepted.late + accepted.added
+        record = Turn.make(turn.id, accepted.parent, accepted.user, accepted.message_id, added, now)
         yield self._conversations.begin(id_, self._user, record)
         writer = yield self._streams.open(id_, turn.id, most_ahead=_AHEAD if self._on_leave == "cancel" else None)
         run = TurnRun(
@@ -170,8 +170,8 @@ class ChatJob:
             self._user,
             self._id,
             self.turn_id,
-            Prompt(place_late(history + accepted.late)) if len(accepted.late) else history,
-            accepted.said,
+            Prompt(insert_late(history + accepted.late)) if len(accepted.late) else history,
+            accepted.added,
             conversation.state(accepted.parent) if conversation is not None and goes_on else None,
             self._body,
         )

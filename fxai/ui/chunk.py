@@ -202,7 +202,7 @@ class ChunkEncoder:
         # results of approved calls come before the first step, because they belong to the earlier message
         is_early = isinstance(part, ToolResult) and part.id not in self._started
         chunks = self._encode(part)
-        return [*self._begin_step(), *chunks] if chunks and not is_early else chunks
+        return [*self._start_step(), *chunks] if chunks and not is_early else chunks
 
     def _encode(self, part: Any) -> list[Chunk]:
         match part.type:
@@ -227,7 +227,7 @@ class ChunkEncoder:
 
     # -- steps
 
-    def _begin_step(self) -> list[Chunk]:
+    def _start_step(self) -> list[Chunk]:
         if self._in_step:
             return []
         self._in_step = True
@@ -290,8 +290,8 @@ class ChunkEncoder:
         if part.dynamic:
             marks["dynamic"] = True
         metadata = self._metadata(part)
-        has_place = not isinstance(part, ToolResult) or self._options.version > 5
-        return {**marks, "providerMetadata": metadata} if metadata is not None and has_place else marks
+        is_located = not isinstance(part, ToolResult) or self._options.version > 5
+        return {**marks, "providerMetadata": metadata} if metadata is not None and is_located else marks
 
     def _result(self, result: ToolResult) -> Chunk:
         marks = self._marks(result)

@@ -108,17 +108,17 @@ def _message_of(first: Turn, last: Turn, children: Mapping[str | None, list[Turn
 # -- comparisons
 
 
-def compare_user(sent: UIMessage, turn: Turn, place: str) -> None:
+def compare_user(sent: UIMessage, turn: Turn, location: str) -> None:
     """Compare a user message with the first message of a turn.
 
     Raises:
         HistoryError: If its text or its number of parts differs.
     """
     if turn.user is not None and (len(sent.parts) != len(turn.user.parts) or sent.text != turn.user.text):
-        raise HistoryError("changed", f"{place}.parts", "the message differs from the stored message of the user")
+        raise HistoryError("changed", f"{location}.parts", "the message differs from the stored message of the user")
 
 
-def compare_answer(sent: UIMessage, known: UIMessage | None, place: str) -> None:
+def compare_answer(sent: UIMessage, known: UIMessage | None, location: str) -> None:
     """Compare a message of the agent with the stored message. For pending calls, its differences are answers.
 
     Raises:
@@ -128,17 +128,17 @@ def compare_answer(sent: UIMessage, known: UIMessage | None, place: str) -> None
         return  # the store has no message, and fxai ignores the message of the client
     for kind in ("text", "reasoning"):
         if not _text_of(known, kind).startswith(_text_of(sent, kind)):
-            raise HistoryError("changed", f"{place}.parts", "the text differs from the stored message")
+            raise HistoryError("changed", f"{location}.parts", "the text differs from the stored message")
     files = {part["url"] for part in known.parts if part["type"] == "file"}
-    calls, told = _calls(known), _calls(sent)
+    calls, reported = _calls(known), _calls(sent)
     for number, part in enumerate(sent.parts):
-        here = f"{place}.parts[{number}]"
+        here = f"{location}.parts[{number}]"
         if part["type"] == "file" and part["url"] not in files:
             raise HistoryError("changed", f"{here}.url", "the stored message does not contain this file")
         if is_call(part):
             id_ = part["toolCallId"]
             _compare_call(part, calls.get(id_, ()), here)
-            if len(told[id_]) > len(calls[id_]):
+            if len(reported[id_]) > len(calls[id_]):
                 raise HistoryError("changed", here, f"the stored message has fewer calls of {tool_name(part)}")
 
 
@@ -154,17 +154,17 @@ def _calls(message: UIMessage) -> dict[str, list[Part]]:
     return calls
 
 
-def _compare_call(part: Part, known: Sequence[Part], place: str) -> None:
+def _compare_call(part: Part, known: Sequence[Part], location: str) -> None:
     """Compare a call of the client with the stored calls of the same id. It must equal one of them."""
     if not known:
-        raise HistoryError("changed", place, f"the stored message does not contain this call of {tool_name(part)}")
+        raise HistoryError("changed", location, f"the stored message does not contain this call of {tool_name(part)}")
     problem = None
     for one in known:
         problem = _difference(part, one)
         if problem is None:
             return
     where, message = cast("tuple[str, str]", problem)
-    raise HistoryError("changed", f"{place}{where}", message)
+    raise HistoryError("changed", f"{location}{where}", message)
 
 
 _DONE: Final = ("output-available", "output-error", "output-denied")
@@ -233,7 +233,7 @@ class Answers(msgspec.Struct, frozen=True):
 
 
 def read_answers(
-    sent: UIMessage, talk: Conversation, turn: Turn, most: int, place: str, body: Mapping[str, Any]
+    sent: UIMessage, talk: Conversation, turn: Turn, most: int, location: str, body: Mapping[str, Any]
 ) -> Answers:
     """Return the answers of a client to the pending calls of a turn.
 
@@ -245,7 +245,7 @@ def read_answers(
         talk: The conversation.
         turn: The turn.
         most: Maximum number of characters in a reason.
-        place: Location of the message in the body.
+        location: Location of the message in the body.
         body: The other members of the body.
 
     Raises:
@@ -256,13 +256,13 @@ def read_answers(
     if not waiting or shown is None:
         return Answers()
     found: dict[str, tuple[ToolContent, Part]] = {}
-    for id_, index in _last_places(sent).items():
+    for id_, index in _last_indexes(sent).items():
         if id_ in waiting:
-            answer = _answer(sent.parts[index], waiting[id_], f"{place}.parts[{index}]", most)
+            answer = _answer(sent.parts[index], waiting[id_], f"{location}.parts[{index}]", most)
             found.update({} if answer is None else {id_: answer})
     later = frozenset(one.approval_id for one in talk.left_open(turn.id))
     _add_body_approvals(found, body.get("approvals", []), waiting, most, later)
-    parts, open_ = list(shown.parts), _last_places(shown)
+    parts, open_ = list(shown.parts), _last_indexes(shown)
     for id_, (_, change) in found.items():
         if id_ in open_:
             parts[open_[id_]] = {**parts[open_[id_]], **change}
@@ -293,33 +293,33 @@ def read_late_answers(
             approval: dict[str, Any] = part["approval"] if answered else {}
             waiting = open_.get(approval.get("id"))
             if waiting is not None:
-                place = f"messages[{number}].parts[{index}].approval.reason"
-                answer, _ = _approval(waiting, approval["approved"], approval.get("reason"), place, most)
+                location = f"messages[{number}].parts[{index}].approval.reason"
+                answer, _ = _approval(waiting, approval["approved"], approval.get("reason"), location, most)
                 found[approval["id"]] = answer
-    told: dict[str, tuple[ToolContent, Part]] = {}
+    reported: dict[str, tuple[ToolContent, Part]] = {}
     in_body: object = body.get("approvals", [])
     if open_ and is_array(in_body):
         own = [one for one in in_body if is_object(one) and one.get("approvalId") in open_]
-        _add_body_approvals(told, own, {one.id: one for one in open_.values()}, most, frozenset())
-    for answer, _ in told.values():
+        _add_body_approvals(reported, own, {one.id: one for one in open_.values()}, most, frozenset())
+    for answer, _ in reported.values():
         if isinstance(answer, ToolApprovalResponsePart) and answer.approval_id in found:
             raise HistoryError("not-waiting", "approvals", "the approval has two answers")
-    return (*found.values(), *(answer for answer, _ in told.values()))
+    return (*found.values(), *(answer for answer, _ in reported.values()))
 
 
-def _last_places(message: UIMessage) -> dict[str, int]:
+def _last_indexes(message: UIMessage) -> dict[str, int]:
     """Return the index of the part of each call. If models reuse an id, the last call is the open call."""
     return {part["toolCallId"]: index for index, part in enumerate(message.parts) if is_call(part)}
 
 
-def _answer(part: Part, waiting: Pending, place: str, most: int) -> tuple[ToolContent, Part] | None:
+def _answer(part: Part, waiting: Pending, location: str, most: int) -> tuple[ToolContent, Part] | None:
     """Return the answer in a part, and its changes to the stored part, or None without an answer."""
     state = part["state"]
     if state == "approval-responded" and waiting.approval_id is not None:
         approval = part["approval"]
         if approval["id"] != waiting.approval_id:
-            raise HistoryError("not-waiting", f"{place}.approval.id", "unknown approval")
-        return _approval(waiting, approval["approved"], approval.get("reason"), f"{place}.approval.reason", most)
+            raise HistoryError("not-waiting", f"{location}.approval.id", "unknown approval")
+        return _approval(waiting, approval["approved"], approval.get("reason"), f"{location}.approval.reason", most)
     if state == "output-available" and part.get("preliminary"):
         return None
     if state == "output-available" and waiting.approval_id is None:
@@ -329,12 +329,14 @@ def _answer(part: Part, waiting: Pending, place: str, most: int) -> tuple[ToolCo
         return waiting.answer({"error": text}, is_failure=True), {"state": state, "errorText": text}
     if state in ("input-available", "approval-requested", "input-streaming"):
         return None
-    raise HistoryError("not-waiting", f"{place}.state", "this kind of answer does not fit the pending call")
+    raise HistoryError("not-waiting", f"{location}.state", "this kind of answer does not fit the pending call")
 
 
-def _approval(waiting: Pending, approved: bool, reason: str | None, place: str, most: int) -> tuple[ToolContent, Part]:
+def _approval(
+    waiting: Pending, approved: bool, reason: str | None, location: str, most: int
+) -> tuple[ToolContent, Part]:
     if reason is not None and len(reason) > most:
-        raise HistoryError("invalid", place, f"a reason must have at most {most} characters")
+        raise HistoryError("invalid", location, f"a reason must have at most {most} characters")
     given = waiting.approve(reason) if approved else waiting.deny(reason)
     answer: dict[str, Any] = {"id": waiting.approval_id, "approved": approved}
     if reason is not None:
@@ -354,18 +356,18 @@ def _add_body_approvals(
         raise HistoryError("invalid", "approvals", "expected an array of answers to approvals")
     by_id = {one.approval_id: one for one in waiting.values() if one.approval_id is not None}
     for index, answer in enumerate(given):
-        place = f"approvals[{index}]"
+        location = f"approvals[{index}]"
         if not is_object(answer) or not isinstance(answer.get("approved"), bool):
-            raise HistoryError("invalid", place, "expected an object with approvalId and approved")
+            raise HistoryError("invalid", location, "expected an object with approvalId and approved")
         id_: object = answer.get("approvalId")
         one = by_id.get(id_) if isinstance(id_, str) else None
         if one is None and id_ in others:
             continue
         if one is None:
-            raise HistoryError("not-waiting", f"{place}.approvalId", "unknown approval")
+            raise HistoryError("not-waiting", f"{location}.approvalId", "unknown approval")
         reason = answer.get("reason")
         if reason is not None and not isinstance(reason, str):
-            raise HistoryError("invalid", f"{place}.reason", "expected string")
+            raise HistoryError("invalid", f"{location}.reason", "expected string")
         if one.id in found:
-            raise HistoryError("not-waiting", place, "the approval has two answers")
-        found[one.id] = _approval(one, answer["approved"], reason, f"{place}.reason", most)
+            raise HistoryError("not-waiting", location, "the approval has two answers")
+        found[one.id] = _approval(one, answer["approved"], reason, f"{location}.reason", most)

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from fxai.agents.memory import merge_commits
 from fxai.agents.state import PromptState
-from fxai.messages.calls import Pending, pending_in, place_late
+from fxai.messages.calls import Pending, insert_late, pending_in
 from fxai.messages.message import ToolApprovalResponsePart, ToolCallPart, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool_error import InDoubt, encode_failure
@@ -62,10 +62,10 @@ class Turn(msgspec.Struct, frozen=True):
 
     @staticmethod
     def make(
-        id: str, parent: str | None, user: UIMessage | None, message_id: str, said: Prompt, created: float
+        id: str, parent: str | None, user: UIMessage | None, message_id: str, added: Prompt, created: float
     ) -> Turn:
         """Return a turn that starts."""
-        return Turn(id, parent, user, message_id, said, created)
+        return Turn(id, parent, user, message_id, added, created)
 
     @override
     def __hash__(self) -> int:
@@ -128,7 +128,7 @@ class Conversation(msgspec.Struct, frozen=True):
         for turn in self.path(turn_id):
             lost = [] if turn.ended is not None else _doubts(whole, turn.messages)
             whole = (whole + turn.messages).append(*([ToolMessage.make(*lost)] if lost else []))
-        return Prompt(place_late(merge_commits(whole)))
+        return Prompt(insert_late(merge_commits(whole)))
 
     def state(self, turn_id: str | None = None) -> PromptState | None:
         """Return the state of a stateful prompt after a turn. Default: after the head."""
@@ -195,7 +195,7 @@ class Conversation(msgspec.Struct, frozen=True):
         path, versions = self.path(), self.versions()
         last = path[-1] if path else None
         is_lost = last is not None and last.ended is None and not is_running
-        shown = {turn.user.id: _place_of(turn.id, versions[turn.user.id]) for turn in path if turn.user is not None}
+        shown = {turn.user.id: _location_of(turn.id, versions[turn.user.id]) for turn in path if turn.user is not None}
         return {
             "id": self.id,
             "title": self.title,
@@ -212,7 +212,7 @@ class Conversation(msgspec.Struct, frozen=True):
         return hash((self.id, self.head, len(self.turns)))
 
 
-def _place_of(turn_id: str, versions: tuple[str, ...]) -> dict[str, Any]:
+def _location_of(turn_id: str, versions: tuple[str, ...]) -> dict[str, Any]:
     return {"index": versions.index(turn_id), "of": len(versions), "turns": list(versions)}
 
 
@@ -251,11 +251,11 @@ def _with_answers(message: UIMessage, answers: Mapping[str, ToolApprovalResponse
     return msgspec.structs.replace(message, parts=tuple(parts))
 
 
-def _doubts(history: Prompt, said: Prompt) -> list[ToolResultPart]:
-    """Return results for the calls that `said` approves. Their outcome is unknown, because they may have started."""
+def _doubts(history: Prompt, added: Prompt) -> list[ToolResultPart]:
+    """Return results for the calls that `added` approves. Their outcome is unknown, because they may have started."""
     answered = {
         part.approval_id
-        for one in said
+        for one in added
         if one.role == "tool"
         for part in one.content
         if part.type == "tool-approval-response" and part.approved

@@ -203,9 +203,9 @@ class Conversations(Service):
         from fxai.storage.journal_store import FileJournals
         from fxai.storage.private_file import full_path
 
-        place = full_path(folder)
-        ledger = partial(ApprovalLedger.file, place / "approvals.json")
-        return _JournalConversations(FileJournals(place, _form()), ledger)
+        location = full_path(folder)
+        ledger = partial(ApprovalLedger.file, location / "approvals.json")
+        return _JournalConversations(FileJournals(location, _form()), ledger)
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str]) -> Conversations:
@@ -217,8 +217,8 @@ class Conversations(Service):
         from fxai.storage.database import database_path
         from fxai.storage.journal_store import TableJournals
 
-        place = database_path(path)
-        return _JournalConversations(TableJournals(place, _form()), partial(ApprovalLedger.sqlite, place))
+        location = database_path(path)
+        return _JournalConversations(TableJournals(location, _form()), partial(ApprovalLedger.sqlite, location))
 
 
 def _form() -> Form[Any]:
@@ -384,7 +384,7 @@ class _JournalConversations(Conversations):
             state = journal.read_state()
             return None if state is None else _summary(state)
         except OSError as error:
-            warn("%s is missing from the list: %s", journal.place, error)
+            warn("%s is missing from the list: %s", journal.location, error)
             return None
 
     def _note(self, conversation_id: str, note: dict[str, str], **changes: Any) -> None:

@@ -53,7 +53,7 @@ class _Text:
         self.pieces: list[str] = []
         self._is_input = is_input
 
-    def settle(self) -> None:
+    def join(self) -> None:
         """Write the joined pieces into the part."""
         if len(self.pieces) > 1:
             self.pieces = ["".join(self.pieces)]
@@ -93,7 +93,7 @@ class MessageBuilder:
     def message(self) -> UIMessage:
         """The message at this point."""
         for text in (*self._texts.values(), *self._inputs.values()):
-            text.settle()
+            text.join()
         return UIMessage(self._id, "assistant", tuple(dict(part) for part in self._parts), self._metadata)
 
     @property
@@ -174,7 +174,7 @@ class MessageBuilder:
 
     def _reset_step(self, _: Chunk) -> None:
         for text in self._texts.values():
-            text.settle()
+            text.join()
         self._texts.clear()
         self._close_inputs()
         while self._parts and self._parts[-1]["type"] != "step-start":
@@ -185,7 +185,7 @@ class MessageBuilder:
         kind = chunk["type"].removesuffix("-start")
         before = self._texts.get((kind, chunk["id"]))
         if before is not None:
-            before.settle()
+            before.join()
         part = {"type": kind, "text": "", "state": "streaming"}
         if kind == "reasoning":
             part["id"] = chunk["id"]
@@ -200,7 +200,7 @@ class MessageBuilder:
 
     def _end_text(self, chunk: Chunk) -> None:
         text = self._text(chunk)
-        text.settle()
+        text.join()
         members = {"citations": chunk.get("citations"), "providerMetadata": chunk.get("providerMetadata")}
         _set(text.part, state="done", **members)
         del self._texts[chunk["type"].removesuffix("-end"), chunk["id"]]
@@ -254,11 +254,11 @@ class MessageBuilder:
         """End the arguments of a call."""
         text = self._inputs.pop(chunk["toolCallId"], None)
         if text is not None:
-            text.settle()
+            text.join()
 
     def _close_inputs(self) -> None:
         for text in self._inputs.values():
-            text.settle()
+            text.join()
         self._inputs.clear()
 
     def _set_call(self, chunk: Chunk, state: str, **members: Any) -> dict[str, Any]:
@@ -412,8 +412,8 @@ def _change(part: dict[str, Any], chunk: Chunk, state: str, **members: Any) -> N
     for name in _OF_STATE:
         part.pop(name, None)
     part["state"] = state
-    place = "resultProviderMetadata" if state in ("output-available", "output-error") else "callProviderMetadata"
-    members[place] = chunk.get("providerMetadata")
+    location = "resultProviderMetadata" if state in ("output-available", "output-error") else "callProviderMetadata"
+    members[location] = chunk.get("providerMetadata")
     _set(part, providerExecuted=chunk.get("providerExecuted"), toolMetadata=chunk.get("toolMetadata"), **members)
 
 

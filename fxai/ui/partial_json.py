@@ -58,12 +58,12 @@ class _Prefix:
 
     def complete(self) -> str:
         """Return the text up to the last place where it can be closed, with the closing brackets."""
-        place = 0
-        while place < len(self._text):
-            token = _TOKEN.match(self._text, place)
+        location = 0
+        while location < len(self._text):
+            token = _TOKEN.match(self._text, location)
             if token is None or token.lastgroup is None or not self._take(token.lastgroup, token):
                 break
-            place = token.end()
+            location = token.end()
         return self._text[: self._end] + self._tail + "".join(_CLOSING[one] for one in reversed(self._open))
 
     def _take(self, kind: str, token: re.Match[str]) -> bool:

@@ -6,7 +6,7 @@ message, request another answer, or answer pending calls. Everything else must e
 
 >>> body = b'{"id": "c1", "messages": [{"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}]}'
 >>> request = ChatRequest.read(body).unwrap()
->>> request.trigger, accept(request, None, lambda: "a1").unwrap().said
+>>> request.trigger, accept(request, None, lambda: "a1").unwrap().added
 ('submit-message', Prompt((UserMessage(content=(TextPart(text='Hi', metadata={}),), metadata={}),)))
 >>> print(ChatRequest.read(b'{"id": "c1"}').failure())
 messages: expected array of messages, found null
@@ -194,10 +194,10 @@ def where(pointer: str) -> str:
     >>> where("/messages/2/parts/0/output")
     'messages[2].parts[0].output'
     """
-    place = ""
+    location = ""
     for token in pointer_tokens(pointer):
-        place += f"[{token}]" if token.isdigit() else f".{token}"
-    return place.removeprefix(".")
+        location += f"[{token}]" if token.isdigit() else f".{token}"
+    return location.removeprefix(".")
 
 
 # -- accepted requests
@@ -213,7 +213,7 @@ class Accepted(msgspec.Struct, frozen=True):
     """The user message, or None if the client only answers calls."""
     message_id: str
     """The id of the agent's message, which is new or continues."""
-    said: Prompt
+    added: Prompt
     """The new messages for the agent: answers to pending calls, a user message, or both."""
     before: UIMessage | None = None
     """The message of the agent that continues, with the answers, or None."""
@@ -257,9 +257,9 @@ def accept(
 class RefusalError(Exception):
     """A refused request. `accept` returns its refusal."""
 
-    def __init__(self, code: RefusalCode, place: str, message: str) -> None:
+    def __init__(self, code: RefusalCode, location: str, message: str) -> None:
         super().__init__(message)
-        self.refusal: Refusal = Refusal(code, place, message)
+        self.refusal: Refusal = Refusal(code, location, message)
 
 
 class _Acceptance:
@@ -288,7 +288,7 @@ class _Acceptance:
             return self._again()
         if not messages:
             raise RefusalError("invalid", "messages", "expected at least one message")
-        return self._say(messages[-1]) if messages[-1].role == "user" else self._go_on(messages[-1])
+        return self._add(messages[-1]) if messages[-1].role == "user" else self._go_on(messages[-1])
 
     def _before(self) -> tuple[UIMessage, ...]:
         return self._request.messages[:-1]
@@ -303,13 +303,13 @@ class _Acceptance:
 
     def _parent(self) -> tuple[Turn | None, Answers]:
         """Return the turn that a user message continues, and the answers to its pending calls."""
-        before, place = self._before(), f"messages[{len(self._request.messages) - 2}]"
+        before, location = self._before(), f"messages[{len(self._request.messages) - 2}]"
         if self._request.is_last_only:
             return self._parent_of_last(self._request.messages[-1].id), Answers()
         turn = find_turn(before, self._known)
         if turn is None or before[-1].role != "assistant":
             return turn, Answers()
-        return turn, self._read_answers(before[-1], turn, place)
+        return turn, self._read_answers(before[-1], turn, location)
 
     def _parent_of_last(self, last_id: str) -> Turn | None:
         """Return the turn before a message that was sent alone: the head, or the parent of an edited message."""
@@ -321,8 +321,8 @@ class _Acceptance:
             raise RefusalError("unknown", "messageId", "the message to edit does not exist")
         return self._known.turn(self._known.head or "")
 
-    def _read_answers(self, message: UIMessage, turn: Turn, place: str) -> Answers:
-        answers = read_answers(message, self._known, turn, self._limits.reason, place, self._request.body)
+    def _read_answers(self, message: UIMessage, turn: Turn, location: str) -> Answers:
+        answers = read_answers(message, self._known, turn, self._limits.reason, location, self._request.body)
         for part in answers.parts:
             if part.type == "tool-result" and not part.is_failure and part.name in self._tools:
                 read = self._tools[part.name].success.decode(part.result)
@@ -331,29 +331,29 @@ class _Acceptance:
                     text = f"the result of {part.name} must be {fault.expected}, got {fault.found}"
                     index = max(n for n, one in enumerate(message.parts) if one.get("toolCallId") == part.id)
                     pointer = f"/parts/{index}/output{fault.pointer}"
-                    raise RefusalError("invalid", f"{place}.{where(pointer)}", text)
+                    raise RefusalError("invalid", f"{location}.{where(pointer)}", text)
         return answers
 
     def _check_id(self, user: UIMessage, parent: Turn | None) -> None:
         """Check that the id of a user message is new. Otherwise the page would confuse it with another message."""
-        place = "message" if self._request.is_last_only else f"messages[{len(self._request.messages) - 1}]"
+        location = "message" if self._request.is_last_only else f"messages[{len(self._request.messages) - 1}]"
         if not 1 <= len(user.id) <= _MOST_OF_ID:
-            raise RefusalError("invalid", f"{place}.id", f"expected a string of 1 to {_MOST_OF_ID} characters")
+            raise RefusalError("invalid", f"{location}.id", f"expected a string of 1 to {_MOST_OF_ID} characters")
         if any(turn.message_id == user.id for turn in self._known.turns):
-            raise RefusalError("changed", f"{place}.id", "a message of the agent already has this id")
+            raise RefusalError("changed", f"{location}.id", "a message of the agent already has this id")
         path = () if parent is None else self._known.path(parent.id)
         if any(turn.user is not None and turn.user.id == user.id for turn in path):
-            raise RefusalError("changed", f"{place}.id", "the message already exists. To edit it, set messageId.")
+            raise RefusalError("changed", f"{location}.id", "the message already exists. To edit it, set messageId.")
 
-    def _say(self, user: UIMessage) -> Accepted:
+    def _add(self, user: UIMessage) -> Accepted:
         parent, answers = self._parent()
         self._check_id(user, parent)
         content = read_content(user.parts, self._limits, f"messages[{len(self._request.messages) - 1}]")
-        said = Prompt((UserMessage(content),))
+        added = Prompt((UserMessage(content),))
         if answers.parts:
-            said = Prompt((ToolMessage(answers.parts),)) + said
+            added = Prompt((ToolMessage(answers.parts),)) + added
         late = self._late_answers(parent, answers)
-        return Accepted(None if parent is None else parent.id, user, self._new_id(), said, late=late)
+        return Accepted(None if parent is None else parent.id, user, self._new_id(), added, late=late)
 
     def _again(self) -> Accepted:
         """Accept a request for another answer."""
@@ -372,13 +372,13 @@ class _Acceptance:
             if sent.id != first.user.id:
                 raise RefusalError("changed", "message.id", "expected the id of the message to answer again")
             compare_user(sent, first, "message")
-        said = Prompt((UserMessage(read_content(first.user.parts, self._limits, "messages")),))
-        return Accepted(first.parent, first.user, self._new_id(), said)
+        added = Prompt((UserMessage(read_content(first.user.parts, self._limits, "messages")),))
+        return Accepted(first.parent, first.user, self._new_id(), added)
 
     def _go_on(self, message: UIMessage) -> Accepted:
         """Accept a request that continues a message of the agent with pending calls."""
         index = len(self._request.messages) - 1
-        place = "message" if self._request.is_last_only else f"messages[{index}]"
+        location = "message" if self._request.is_last_only else f"messages[{index}]"
         if self._request.is_last_only:
             turn = self._known.turn(self._known.head or "")
         else:
@@ -386,35 +386,35 @@ class _Acceptance:
         shown = {one.id: one for one in self._known.ui_messages(None if turn is None else turn.id)}
         is_last = turn is not None and turn.message_id == message.id
         if turn is None or not (is_last or (self._request.is_last_only and message.id in shown)):
-            raise RefusalError("unknown", f"{place}.id", "the message to continue does not exist")
+            raise RefusalError("unknown", f"{location}.id", "the message to continue does not exist")
         if self._request.is_last_only:
             known = shown.get(message.id)
-            compare_answer(message, known if known is not None and known.role == "assistant" else None, place)
-        answers = self._read_answers(message, turn, place) if is_last else Answers()
+            compare_answer(message, known if known is not None and known.role == "assistant" else None, location)
+        answers = self._read_answers(message, turn, location) if is_last else Answers()
         late, waiting = self._late_answers(turn, answers), self._known.pending(turn.id)
         if not waiting:
-            return self._go_on_late(turn, late, place)
+            return self._go_on_late(turn, late, location)
         missing = [one.name for one in waiting if one.id not in answers.calls]
         if missing:
-            raise RefusalError("unanswered", place, f"pending calls have no answer: {', '.join(missing)}")
-        said = Prompt((ToolMessage(answers.parts),))
-        return Accepted(turn.id, None, message.id, said, answers.message, late)
+            raise RefusalError("unanswered", location, f"pending calls have no answer: {', '.join(missing)}")
+        added = Prompt((ToolMessage(answers.parts),))
+        return Accepted(turn.id, None, message.id, added, answers.message, late)
 
-    def _go_on_late(self, turn: Turn, late: Prompt, place: str) -> Accepted:
+    def _go_on_late(self, turn: Turn, late: Prompt, location: str) -> Accepted:
         """Accept a request that continues the last message after answers to open approvals of earlier turns."""
         if not len(late):
-            raise RefusalError("not-waiting", place, "the message has no pending call")
+            raise RefusalError("not-waiting", location, "the message has no pending call")
         last = self._known.ui_messages(turn.id)[-1]
         before = last if last.role == "assistant" else None
-        said = Prompt((UserMessage.make(LATE_ANSWER),))
-        return Accepted(turn.id, None, self._new_id() if before is None else before.id, said, before, late)
+        added = Prompt((UserMessage.make(LATE_ANSWER),))
+        return Accepted(turn.id, None, self._new_id() if before is None else before.id, added, before, late)
 
 
 # -- user messages
 
 
 def read_content(
-    parts: Sequence[Part], limits: RequestLimits, place: str, convert_data: ConvertData | None = None
+    parts: Sequence[Part], limits: RequestLimits, location: str, convert_data: ConvertData | None = None
 ) -> tuple[UserContent, ...]:
     """Return the content of a user message: text and files. `convert_data` converts data of the application.
 
@@ -424,28 +424,30 @@ def read_content(
     content = [
         part
         for index, one in enumerate(parts)
-        if (part := _user_part(one, limits, f"{place}.parts[{index}]", convert_data)) is not None
+        if (part := _user_part(one, limits, f"{location}.parts[{index}]", convert_data)) is not None
     ]
     if not content:
-        raise RefusalError("invalid", f"{place}.parts", "expected text or a file")
+        raise RefusalError("invalid", f"{location}.parts", "expected text or a file")
     if sum(part.type == "file" for part in content) > limits.files:
-        raise RefusalError("file", f"{place}.parts", f"a message must have at most {limits.files} files")
+        raise RefusalError("file", f"{location}.parts", f"a message must have at most {limits.files} files")
     if sum(len(part.text) for part in content if part.type == "text") > limits.text:
-        raise RefusalError("invalid", f"{place}.parts", f"a message must have at most {limits.text} characters")
+        raise RefusalError("invalid", f"{location}.parts", f"a message must have at most {limits.text} characters")
     return tuple(content)
 
 
-def _user_part(part: Part, limits: RequestLimits, place: str, convert_data: ConvertData | None) -> UserContent | None:
+def _user_part(
+    part: Part, limits: RequestLimits, location: str, convert_data: ConvertData | None
+) -> UserContent | None:
     if part["type"] == "text":
         return TextPart(part["text"]) if part["text"] else None
     if part["type"] == "file":
-        return read_file(part, limits, place)
+        return read_file(part, limits, location)
     if part["type"].startswith("data-"):  # data of the application
         return None if convert_data is None else convert_data(part)
-    raise RefusalError("invalid", f"{place}.type", f"a user message must not contain {part['type']}")
+    raise RefusalError("invalid", f"{location}.type", f"a user message must not contain {part['type']}")
 
 
-def read_file(part: Part, limits: RequestLimits, place: str) -> FilePart:
+def read_file(part: Part, limits: RequestLimits, location: str) -> FilePart:
     """Return the file of a part.
 
     Raises:
@@ -456,17 +458,17 @@ def read_file(part: Part, limits: RequestLimits, place: str) -> FilePart:
     may = media_type in limits.media_types or kind in limits.media_types
     if not may or _MEDIA_TYPE.fullmatch(media_type) is None:
         allowed = ", ".join(limits.media_types)
-        raise RefusalError("file", f"{place}.mediaType", f"this file type is not allowed. Allowed: {allowed}")
+        raise RefusalError("file", f"{location}.mediaType", f"this file type is not allowed. Allowed: {allowed}")
     if name is not None and len(name) > _MOST_OF_NAME:
-        raise RefusalError("file", f"{place}.filename", f"a file name must have at most {_MOST_OF_NAME} characters")
+        raise RefusalError("file", f"{location}.filename", f"a file name must have at most {_MOST_OF_NAME} characters")
     if not url.startswith("data:"):
         if limits.file_urls and url.startswith("https://"):
             return FilePart(media_type, FileUrl(url), name)
-        raise RefusalError("file", f"{place}.url", "the file must be a data: URL, not an address")
+        raise RefusalError("file", f"{location}.url", "the file must be a data: URL, not an address")
     found = _DATA_URL.fullmatch(url)
     if found is None or (found[1] and found[1] != media_type):
-        raise RefusalError("file", f"{place}.url", "expected a data: URL in base64 with the media type of the file")
+        raise RefusalError("file", f"{location}.url", "expected a data: URL in base64 with the media type of the file")
     try:
         return FilePart(media_type, base64.b64decode(found[2], validate=True), name)
     except binascii.Error:
-        raise RefusalError("file", f"{place}.url", "expected a data: URL in base64") from None
+        raise RefusalError("file", f"{location}.url", "expected a data: URL in base64") from None

@@ -60,7 +60,7 @@ class SharedStreams:
 
     # -- for the process of the turn
 
-    def begin(self, conversation_id: str, stream_id: str, now: float) -> EffectOf[None, OSError, Scope | None]:
+    def start(self, conversation_id: str, stream_id: str, now: float) -> EffectOf[None, OSError, Scope | None]:
         """Lock the stream of the conversation until the scope closes, and start a new stream."""
 
         def write() -> None:
@@ -161,7 +161,7 @@ class SharedStreams:
 
     def read(self, conversation_id: str, stream_id: str | None, after: int) -> StreamOf[bytes, OSError, None]:
         """Return the events of a stream after the first `after` events until its end. An unknown stream is empty."""
-        reading = _Reading(self, conversation_id, stream_id, after)
+        reading = _RemoteReading(self, conversation_id, stream_id, after)
         return StreamOf.unfold(None, lambda _: reading.take()).filter(bool)
 
     def look(self, conversation_id: str, after: int) -> EffectOf[tuple[list[Entry[Any]], StreamState | None], OSError]:
@@ -178,7 +178,7 @@ class SharedStreams:
 
 
 @final
-class _Reading:
+class _RemoteReading:
     """A reader outside the process of the turn."""
 
     def __init__(self, streams: SharedStreams, conversation_id: str, stream_id: str | None, after: int) -> None:

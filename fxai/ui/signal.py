@@ -1,7 +1,7 @@
 """Signals to a turn while it runs. Use them to stop the turn or to answer its question, also from another process.
 
->>> read_signal(write_signal(Reply("q1", "accept", {"sure": True})))
-Reply(question_id='q1', action='accept', content={'sure': True})
+>>> read_signal(write_signal(UserReply("q1", "accept", {"sure": True})))
+UserReply(question_id='q1', action='accept', content={'sure': True})
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
 
 
 @final
-class Reply(msgspec.Struct, frozen=True, tag="reply"):
+class UserReply(msgspec.Struct, frozen=True, tag="reply"):
     """The user's answer to a question during a turn."""
 
     question_id: str
@@ -32,7 +32,7 @@ class Reply(msgspec.Struct, frozen=True, tag="reply"):
         return hash((self.question_id, self.action))
 
 
-Signal: TypeAlias = Stop | Reply
+Signal: TypeAlias = Stop | UserReply
 """A signal to an active turn."""
 
 
@@ -44,7 +44,7 @@ def write_signal(signal: Signal) -> Any:
 def read_signal(data: Any) -> Signal:
     """Return the signal in JSON values. Raise `OSError` if they are not a valid signal."""
     try:
-        signal: Signal = msgspec.convert(data, Stop | Reply)
+        signal: Signal = msgspec.convert(data, Stop | UserReply)
     except msgspec.ValidationError as error:
         raise OSError(f"invalid signal: {error}") from error
     return signal

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from fxai.effects.concurrency import fork, race
 from fxai.effects.constructor import fail
-from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed, Suspend, Sync, Wait
+from fxai.effects.effect import AwaitValue, Effect, EffectOf, Fetch, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, acquire_release
 from fxai.effects.service import Clock, Service
@@ -182,8 +182,8 @@ class StreamStore(Service):
         from fxai.storage.private_file import full_path
         from fxai.ui.shared_stream import SharedStreams, journal_form
 
-        place = full_path(folder)
-        stores = [FileJournals(place / name, journal_form(name)) for name in ("stream", "signal")]
+        location = full_path(folder)
+        stores = [FileJournals(location / name, journal_form(name)) for name in ("stream", "signal")]
         return _Streams(keep, most_bytes, SharedStreams(stores[0], stores[1], keep))
 
     @staticmethod
@@ -197,8 +197,8 @@ class StreamStore(Service):
         from fxai.storage.journal_store import TableJournals
         from fxai.ui.shared_stream import SharedStreams, journal_form
 
-        place = database_path(path)
-        stores = [TableJournals(place, journal_form(name)) for name in ("stream", "signal")]
+        location = database_path(path)
+        stores = [TableJournals(location, journal_form(name)) for name in ("stream", "signal")]
         return _Streams(keep, most_bytes, SharedStreams(stores[0], stores[1], keep))
 
 
@@ -218,7 +218,7 @@ class _Live:
         self._size = 0
         self._most_bytes = most_bytes
         self._most_ahead = most_ahead
-        self._places: dict[object, int] = {}  # position of each reader
+        self._locations: dict[object, int] = {}  # position of each reader
         self.had_reader = False
         self._waiting: list[Waker] = []  # programs on any event loop
 
@@ -252,50 +252,50 @@ class _Live:
                     with suppress(ValueError):  # `tell` removed it
                         self._waiting.remove(waker)
 
-        return Suspend(lambda: Succeed(None) if holds() else Wait(wait))
+        return Suspend(lambda: Succeed(None) if holds() else AwaitValue(wait))
 
     def is_near(self) -> bool:
         """Return True if no reader is too far behind."""
         if self._most_ahead is None:
             return True
-        return len(self.events) - min(self._places.values(), default=len(self.events)) <= self._most_ahead
+        return len(self.events) - min(self._locations.values(), default=len(self.events)) <= self._most_ahead
 
     def has_no_reader(self) -> bool:
         """Return True if all readers have disconnected, after at least one reader."""
-        return self.had_reader and not self._places
+        return self.had_reader and not self._locations
 
     def read(self, after: int) -> StreamOf[bytes, Never, None]:
         """Return the events after the first `after` events."""
         reader = object()
 
         def join() -> None:
-            self._places[reader] = after
+            self._locations[reader] = after
             self.had_reader = True
 
         def leave() -> None:
-            self._places.pop(reader, None)
+            self._locations.pop(reader, None)
             self.tell()
 
-        def take(place: int) -> EffectOf[tuple[bytes, int] | None]:
-            return self.until(lambda: len(self.events) > place or self.has_ended).map(
-                lambda _: self._batch(reader, place)
+        def take(location: int) -> EffectOf[tuple[bytes, int] | None]:
+            return self.until(lambda: len(self.events) > location or self.has_ended).map(
+                lambda _: self._batch(reader, location)
             )
 
         joined = acquire_release(Sync(join), lambda _: Sync(leave))
         return StreamOf.unwrap(joined.map(lambda _: StreamOf.unfold(after, take)))
 
-    def _batch(self, reader: object, place: int) -> tuple[bytes, int] | None:
+    def _batch(self, reader: object, location: int) -> tuple[bytes, int] | None:
         """Return the next batch of events and its end, or None at the end of the stream."""
-        if place >= len(self.events):
+        if location >= len(self.events):
             return None
-        end, size = place, 0
+        end, size = location, 0
         while end < len(self.events) and size < _BATCH:
             size += len(self.events[end])
             end += 1
-        self._places[reader] = end
+        self._locations[reader] = end
         if self._most_ahead is not None:
             self.tell()
-        return b"".join(self.events[place:end]), end
+        return b"".join(self.events[location:end]), end
 
 
 @final
@@ -377,21 +377,21 @@ class _Streams(StreamStore):
         return _now().flat_map(open_)
 
     def _start(self, conversation_id: str, live: _Live, now: float) -> EffectOf[Any, StreamStoreError, Any]:
-        begun = self._begin(conversation_id, live)
+        begun = self._acquire(conversation_id, live)
         if self._shared is None:
             return begun.as_(_Writer(conversation_id, live, None))
-        owned: EffectOf[Any, StreamStoreError, Any] = self._shared.begin(conversation_id, live.id, now).map_error(
+        owned: EffectOf[Any, StreamStoreError, Any] = self._shared.start(conversation_id, live.id, now).map_error(
             _failure(conversation_id, "open")
         )
         copying = owned.and_then(begun).and_then(fork(self._copy(conversation_id, live, self._shared)))
         return copying.as_(_Writer(conversation_id, live, _Looks(self, self._shared, conversation_id).look))
 
-    def _begin(self, conversation_id: str, live: _Live) -> EffectOf[Any, Any, Any]:
-        def begin() -> None:
+    def _acquire(self, conversation_id: str, live: _Live) -> EffectOf[Any, Any, Any]:
+        def start() -> None:
             self._live[conversation_id] = live
             self._ended.pop(conversation_id, None)
 
-        return acquire_release(Sync(begin), lambda _: self._end(conversation_id, live))
+        return acquire_release(Sync(start), lambda _: self._end(conversation_id, live))
 
     def _end(self, conversation_id: str, live: _Live) -> EffectOf[None]:
         def end(now: float) -> EffectOf[None]:

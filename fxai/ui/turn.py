@@ -34,7 +34,7 @@ from fxai.agents.state import PromptState
 from fxai.agents.stateful import StatefulPrompt
 from fxai.effects.cause import Cause, Exit, Failed
 from fxai.effects.concurrency import race
-from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Generate, Local, Succeed, Suspend, Sync, Wait
+from fxai.effects.effect import AnyEffect, AwaitValue, EffectOf, FailCause, Generate, Local, Succeed, Suspend, Sync
 from fxai.effects.service import Reference
 from fxai.effects.stream import StreamOf
 from fxai.messages.message import ToolCallPart
@@ -45,7 +45,7 @@ from fxai.ui.chunk import Chunk, ChunkEncoder, DataPart, StreamOptions, encode_s
 from fxai.ui.conversation import Turn
 from fxai.ui.conversation_store import ConversationError, Conversations
 from fxai.ui.message_builder import ChunkError, MessageBuilder
-from fxai.ui.signal import Reply, Signal, Stop
+from fxai.ui.signal import Signal, Stop, UserReply
 from fxai.ui.stream_store import StreamStoreError, StreamWriter
 from fxai.ui.ui_message import UIMessage
 
@@ -73,7 +73,7 @@ class ChatTurn(msgspec.Struct, frozen=True):
     """The id of the turn."""
     history: Prompt
     """The conversation before the turn."""
-    said: Prompt
+    added: Prompt
     """A user message, or a tool message with answers to pending calls."""
     state: PromptState | None = None
     """The state of a stateful prompt before the turn, or None if it has no state yet."""
@@ -83,7 +83,7 @@ class ChatTurn(msgspec.Struct, frozen=True):
     @property
     def prompt(self) -> Prompt:
         """The whole conversation, ending with the message of this turn."""
-        return self.history + self.said
+        return self.history + self.added
 
     @override
     def __hash__(self) -> int:
@@ -110,9 +110,9 @@ def answer_parts(answerer: Answerer, turn: ChatTurn, draft: Draft) -> AnyParts:
     if isinstance(found, EffectOf):
         return StreamOf.unwrap(found.map(lambda answer: answer_parts(answer, turn, draft)))
     if isinstance(found, StatefulPrompt):
-        return draft.stream(Agent.make(found.name, prompt=found, budget=found.budget), turn.said)
+        return draft.stream(Agent.make(found.name, prompt=found, budget=found.budget), turn.added)
     if isinstance(found, Agent):
-        return draft.stream(found, turn.said)
+        return draft.stream(found, turn.added)
     if not isinstance(cast("object", found), StreamOf):
         advice = "Return an agent, a stateful prompt, or a stream of parts."
         raise TypeError(f"the function that answers turns returned {found!r}. {advice}")
@@ -124,11 +124,11 @@ def answer_parts(answerer: Answerer, turn: ChatTurn, draft: Draft) -> AnyParts:
         elif not isinstance(part, DataPart):
             raise TypeError(f"{part!r} is not a part of an answer. Use the parts of fxai.messages, or DataPart.")
 
-    def begin() -> AnyParts:
-        draft.begin(turn.said)
+    def start() -> AnyParts:
+        draft.start(turn.added)
         return parts
 
-    return StreamOf.suspend(begin).tap(lambda part: Sync(lambda: note(part)))
+    return StreamOf.suspend(start).tap(lambda part: Sync(lambda: note(part)))
 
 
 # -- the page, for handlers
@@ -159,7 +159,7 @@ class ChatPage(Reference):
         """Send data of the application to the page. Outside a turn, do nothing."""
 
     @abstractmethod
-    def ask(self, question: Question) -> EffectOf[Reply]:
+    def ask(self, question: Question) -> EffectOf[UserReply]:
         """Ask the user, and wait for the answer while the turn runs. Outside a turn, return `decline`.
 
         The content of an accepted answer is valid for the question's schema.
@@ -178,8 +178,8 @@ class _NoPage(ChatPage):
         return Succeed(None)
 
     @override
-    def ask(self, question: Question) -> EffectOf[Reply]:
-        return Succeed(Reply("", "decline", None))
+    def ask(self, question: Question) -> EffectOf[UserReply]:
+        return Succeed(UserReply("", "decline", None))
 
 
 @final
@@ -187,7 +187,7 @@ class _Waiting(msgspec.Struct, eq=False):
     """A question without an answer."""
 
     answered: anyio.Event
-    reply: Reply | None = None
+    reply: UserReply | None = None
 
 
 @final
@@ -203,26 +203,26 @@ class _TurnPage(ChatPage):
         return self._send(data).or_die()
 
     @override
-    def ask(self, question: Question) -> EffectOf[Reply]:
+    def ask(self, question: Question) -> EffectOf[UserReply]:
         return Generate(self._ask, (question,), {})
 
-    def _ask(self, question: Question) -> Generator[AnyEffect, Any, Reply]:
+    def _ask(self, question: Question) -> Generator[AnyEffect, Any, UserReply]:
         id_ = secrets.token_urlsafe(12)
         faults: list[str] = []
         while True:
             waiting = self._waiting[id_] = _Waiting(anyio.Event())
             yield self.show(_question_data(id_, question, faults=faults))
             try:
-                yield Wait(waiting.answered.wait)
+                yield AwaitValue(waiting.answered.wait)
             finally:
                 del self._waiting[id_]
-            reply = cast("Reply", waiting.reply)
+            reply = cast("UserReply", waiting.reply)
             faults = _faults(question, reply)
             if not faults:
                 yield self.show(_question_data(id_, question, answered=reply.action))
                 return reply
 
-    def answer(self, reply: Reply) -> None:
+    def answer(self, reply: UserReply) -> None:
         """Accept the first reply of the user to an open question. Ignore other replies."""
         waiting = self._waiting.get(reply.question_id)
         if waiting is not None and waiting.reply is None:
@@ -237,14 +237,14 @@ class TurnPages:
     def __init__(self) -> None:
         self._running: list[_Running] = []
 
-    def ask(self, question: Question, tools: Collection[str]) -> EffectOf[Reply]:
+    def ask(self, question: Question, tools: Collection[str]) -> EffectOf[UserReply]:
         """Ask on the page of the newest turn with an open call of one of these tools. Otherwise return `decline`."""
 
-        def ask() -> EffectOf[Reply]:
+        def ask() -> EffectOf[UserReply]:
             for running in reversed(self._running):
                 if running.is_calling(tools):
                     return running.page.ask(question)
-            return Succeed(Reply("", "decline", None))
+            return Succeed(UserReply("", "decline", None))
 
         return Suspend(ask)
 
@@ -266,7 +266,7 @@ def _question_data(id_: str, question: Question, **more: Any) -> DataPart:
     return DataPart("question", data, id_)
 
 
-def _faults(question: Question, reply: Reply) -> list[str]:
+def _faults(question: Question, reply: UserReply) -> list[str]:
     if reply.action != "accept" or question.url is not None:
         return []
     return [str(fault) for fault in JsonSchema.of(dict(question.schema)).validate(dict(reply.content or {}))]
@@ -316,7 +316,7 @@ class _Running:
     def __init__(self, run: TurnRun) -> None:
         self._run = run
         self._draft = Draft(run.turn.history, run.turn.state, run.late)
-        self._draft.begin(run.turn.said)
+        self._draft.start(run.turn.added)
         self._builder = MessageBuilder(run.record.message_id, run.before)
         self._encoder = ChunkEncoder(run.options)
         self.page: _TurnPage = _TurnPage(self._show)
@@ -341,7 +341,7 @@ class _Running:
         """Return the calls that the turn answers and that no part of its message contains."""
         answered = {
             part.approval_id if part.type == "tool-approval-response" else part.id
-            for message in self._run.late + self._run.turn.said
+            for message in self._run.late + self._run.turn.added
             for part in (message.content if message.role == "tool" else ())
         }
         here = self._builder.open_calls
@@ -361,8 +361,8 @@ class _Running:
         if shown is msgspec.UNSET or shown == self._shown:
             return self._send_alone(chunk)
         self._shown = shown
-        told = self._show(DataPart("state", shown, transient=True))
-        return told.and_then(Suspend(lambda: self._send_alone(chunk)))
+        sent = self._show(DataPart("state", shown, transient=True))
+        return sent.and_then(Suspend(lambda: self._send_alone(chunk)))
 
     def _state(self) -> Any:
         """Return the state for the page, or UNSET if the page receives no state."""
@@ -412,7 +412,7 @@ class _Running:
         return asked if self._run.on_leave == "continue" else race(asked, self._run.writer.left.as_(LEFT))
 
     def _take(self, signal: Signal) -> EffectOf[None]:
-        return Sync(lambda: self.page.answer(signal)) if isinstance(signal, Reply) else Succeed(None)
+        return Sync(lambda: self.page.answer(signal)) if isinstance(signal, UserReply) else Succeed(None)
 
     def _end(self, ended: Exit[Any, Any] | str) -> AnyEffect:
         """End the turn after the answer ended, or after a stop with the reason `ended`."""

@@ -103,22 +103,22 @@ class _Reader(msgspec.Struct, frozen=True, eq=False):
     metadata: bool
     convert_data: ConvertData | None
 
-    def read(self, message: UIMessage, place: str) -> Iterator[Message]:
+    def read(self, message: UIMessage, location: str) -> Iterator[Message]:
         if message.role == "user":
-            yield UserMessage(read_content(message.parts, self.limits, place, self.convert_data))
+            yield UserMessage(read_content(message.parts, self.limits, location, self.convert_data))
         elif message.role == "assistant":
-            yield from self._steps(message.parts, place)
+            yield from self._steps(message.parts, location)
         elif self.system:
             yield SystemMessage(message.text)
         else:
-            raise RefusalError("invalid", f"{place}.role", "a client must not send system messages")
+            raise RefusalError("invalid", f"{location}.role", "a client must not send system messages")
 
-    def _steps(self, parts: Sequence[Part], place: str) -> Iterator[Message]:
+    def _steps(self, parts: Sequence[Part], location: str) -> Iterator[Message]:
         content: list[AssistantContent] = []
         answers: list[ToolContent] = []
         for index, whole in enumerate(parts):
             part = whole if self.metadata else _without_metadata(whole)
-            here = f"{place}.parts[{index}]"
+            here = f"{location}.parts[{index}]"
             if part["type"] in ("step-start", "steering-message"):
                 yield from _turn(content, answers)
                 content, answers = [], []
@@ -132,18 +132,18 @@ class _Reader(msgspec.Struct, frozen=True, eq=False):
                 (content if part.get("providerExecuted") else answers).extend(_result(part))
         yield from _turn(content, answers)
 
-    def _content(self, part: Part, place: str) -> list[AssistantContent]:
+    def _content(self, part: Part, location: str) -> list[AssistantContent]:
         metadata = part.get("providerMetadata", {})
         if part["type"] == "text":
             return [TextPart(part["text"], metadata=metadata)] if part["text"] or metadata else []
         if part["type"] == "reasoning":
             return [ReasoningPart(part["text"], metadata=metadata)] if part["text"] or metadata else []
         if part["type"] == "file":
-            return [msgspec.structs.replace(read_file(part, self.limits, place), metadata=metadata)]
+            return [msgspec.structs.replace(read_file(part, self.limits, location), metadata=metadata)]
         if not part["type"].startswith("data-") or self.convert_data is None:
             return []
-        told = self.convert_data(part)
-        return [] if told is None else [told]
+        answered = self.convert_data(part)
+        return [] if answered is None else [answered]
 
 
 def _without_metadata(part: Part) -> Part:
@@ -183,8 +183,8 @@ def _call(part: Part) -> list[AssistantContent]:
 def _answer(part: Part) -> list[ToolContent]:
     """Return the answer to the request for the call's approval. The outcome of a call also shows its answer."""
     approval = part.get("approval")
-    told = {"output-denied": False, "output-available": True}.get(part["state"])
-    approved = told if approval is None or told is not None else approval.get("approved")
+    answered = {"output-denied": False, "output-available": True}.get(part["state"])
+    approved = answered if approval is None or answered is not None else approval.get("approved")
     if approval is None or approved is None:
         return []
     return [ToolApprovalResponsePart(approval["id"], approved, approval.get("reason"))]

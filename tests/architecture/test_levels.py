@@ -52,17 +52,17 @@ def test_a_page_draws_all_packages(page: str) -> None:
     assert all(LEVELS[name] == number for name, number in drawn)
 
 
-_PLACE = re.compile(r"`(\w+/\w+\.py)`(?:, `([\w.]+)`(?: and `([\w.]+)`)?)?")
+_LOCATION = re.compile(r"`(\w+/\w+\.py)`(?:, `([\w.]+)`(?: and `([\w.]+)`)?)?")
 
 
 def test_the_architecture_page_names_existing_modules_and_functions() -> None:
     """Each file that the page names exists, and contains the functions and classes that the page names in it."""
     page = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
-    places = _PLACE.findall(page)
-    missing = [path for path, *_ in places if not (PACKAGE / path).exists()]
-    named = [(path, name.rpartition(".")[2]) for path, *names in places for name in names if name]
+    locations = _LOCATION.findall(page)
+    missing = [path for path, *_ in locations if not (PACKAGE / path).exists()]
+    named = [(path, name.rpartition(".")[2]) for path, *names in locations for name in names if name]
 
-    assert len(places) > 10
+    assert len(locations) > 10
     assert missing == []
     for path, name in named:
         assert re.search(rf"(?:def|class) {name}\b", (PACKAGE / path).read_text(encoding="utf-8")), f"{path}: {name}"

@@ -63,19 +63,19 @@ def spend(workers: int, number: int, slices: Sequence[int]) -> list[Spent]:
         return fx.run(_spend(pids, number, slices).provide(live))
 
 
-def spend_on_queue(place: str, workers: int, number: int, calls: int) -> Spent:
+def spend_on_queue(location: str, workers: int, number: int, calls: int) -> Spent:
     """What calls on a queue cost each process."""
-    with TemporaryDirectory() as folder, queues.start(place) as queue:
+    with TemporaryDirectory() as folder, queues.start(location) as queue:
         os.environ[tools.FOLDER] = folder
         started = [queue.add_worker(TARGET, "--threads", "64") for _ in range(workers)]
         pids = {f"worker {number}": worker.pid for number, worker in enumerate(started)}
-        live = distribute(tools.desk, TARGET).provide(Cluster.queue_layer(place))
+        live = distribute(tools.desk, TARGET).provide(Cluster.queue_layer(location))
         return fx.run(_spend(pids, number, [calls]).provide(live))[0]
 
 
-def idle_queue(place: str, seconds: float = 10.0) -> float:
+def idle_queue(location: str, seconds: float = 10.0) -> float:
     """How much of a core a worker takes that waits for calls."""
-    with TemporaryDirectory() as folder, queues.start(place) as queue:
+    with TemporaryDirectory() as folder, queues.start(location) as queue:
         os.environ[tools.FOLDER] = folder
         worker = queue.add_worker(TARGET)
         time.sleep(2.0)

@@ -58,10 +58,10 @@ def process() -> None:
 def durability() -> None:
     """Durable runs, in each store, one after another and sixteen at once."""
     with TemporaryDirectory() as folder, postgres_server() as server:
-        place = Path(folder) / "runs.db"
+        location = Path(folder) / "runs.db"
         stores = {
             "in process": Runs.in_process(),
-            "SQLite": Runs.at(place),
+            "SQLite": Runs.at(location),
             "PostgreSQL": Runs.at(fresh_database(server)),
         }
         for name, store in stores.items():
@@ -119,7 +119,7 @@ def _reservations(store: Allowances, claims: tuple[Claim, ...], number: int = 30
     begun, wall = time.process_time(), time.monotonic()
     for at in range(number):
         store.reserve(f"{at}", claims, now=time.time())
-        store.settle(f"{at}", claims, now=time.time())
+        store.commit(f"{at}", claims, now=time.time())
     cpu, waited = (time.process_time() - begun) / number, (time.monotonic() - wall) / number
     return f"{cpu * 1e3:.2f} ms CPU, {waited * 1e3:.1f} ms each"
 
@@ -127,21 +127,21 @@ def _reservations(store: Allowances, claims: tuple[Claim, ...], number: int = 30
 def queue() -> None:
     """Jobs that do nothing, which one process submits, runs and reads the results of, sixty-four at once."""
     with TemporaryDirectory() as folder, postgres_server() as server:
-        places = {"SQLite": str(Path(folder) / "jobs.db"), "PostgreSQL": fresh_database(server)}
-        for name, place in places.items():
-            print(f"{name}: {fx.run(fx.scoped(_jobs(place, 500)))}", flush=True)
+        locations = {"SQLite": str(Path(folder) / "jobs.db"), "PostgreSQL": fresh_database(server)}
+        for name, location in locations.items():
+            print(f"{name}: {fx.run(fx.scoped(_jobs(location, 500)))}", flush=True)
         from tests.benchmarks.cluster import idle_queue, spend_on_queue
 
-        for name, place in places.items():
-            spent = spend_on_queue(place, 2, 64, 1_000)
+        for name, location in locations.items():
+            spent = spend_on_queue(location, 2, 64, 1_000)
             parts = ", ".join(f"{part} {seconds * 1e3:.2f}" for part, seconds in spent.items())
             print(f"{name}, calls over 2 workers, 64 at once: ms a call: {parts}", flush=True)
-            print(f"{name}, a worker that waits: {idle_queue(place):.1%} of a core", flush=True)
+            print(f"{name}, a worker that waits: {idle_queue(location):.1%} of a core", flush=True)
 
 
 @fx.gen
-def _jobs(place: str, number: int) -> Gen[str, OSError, Scope]:
-    jobs = yield from WorkQueue.open(place)
+def _jobs(location: str, number: int) -> Gen[str, OSError, Scope]:
+    jobs = yield from WorkQueue.open(location)
     yield from fx.fork(jobs.serve({"nothing": lambda job: fx.succeed(job.text)}, concurrency=64))
 
     def one(at: int) -> Effect[object, OSError]:

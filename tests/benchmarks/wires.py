@@ -79,14 +79,14 @@ def _messages(arguments: list[str]) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-_TOLD = {"responses": _responses, "chat": _chat, "messages": _messages}
+_REPORTED = {"responses": _responses, "chat": _chat, "messages": _messages}
 
 
 def _body(wire: str, deltas: int) -> bytes:
     text = hand.submission(max(1, deltas // 20))
     step = max(1, len(text) // deltas)
     arguments = [text[at * step : (at + 1) * step] for at in range(deltas - 1)] + [text[(deltas - 1) * step :]]
-    told = [f"event: {event.get('type', '')}\ndata: {json.dumps(event)}\n\n" for event in _TOLD[wire](arguments)]
+    told = [f"event: {event.get('type', '')}\ndata: {json.dumps(event)}\n\n" for event in _REPORTED[wire](arguments)]
     if wire == "chat":
         told = [one.partition("\n")[2] for one in told] + ["data: [DONE]\n\n"]
     return "".join(told).encode()

@@ -59,17 +59,17 @@ class Bench:
         self.ran.append(msgspec.to_builtins(params))
         return Success(self.gives)
 
-    def served(self, program: Any, says: Any) -> Any:
+    def served(self, program: Any, states: Any) -> Any:
         """The program with handlers, a script and a ledger of its own."""
-        self.model = ScriptedModel.make(says)
+        self.model = ScriptedModel.make(states)
         layer: Any = self.tool.handler(self._handled) | self.other.handler(self._handled)
         return program.provide(layer).provide(self.model.layer).provide(ApprovalLedger.in_process())
 
-    def exit(self, prompt: Any, says: Any, backend: Backend, **options: Any) -> Any:
+    def exit(self, prompt: Any, states: Any, backend: Backend, **options: Any) -> Any:
         """How one round ended."""
         options.setdefault("toolkit", self.kit)
         ended: Exit[Any, Any] = fx.run_exit(
-            self.served(LanguageModel.generate_text(prompt, **options), says), backend=backend
+            self.served(LanguageModel.generate_text(prompt, **options), states), backend=backend
         )
         return ended
 
@@ -299,8 +299,8 @@ def _history(case: Case, bench: Bench, **answer: Any) -> Prompt:
     return _answered(asked, approved=case.given["history"]["approved"], **answer)
 
 
-def _run(bench: Bench, prompt: Any, says: Any, backend: Backend, layer: Any = None) -> Any:
-    program: Any = bench.served(Agent.make("a", toolkit=bench.kit).execute(prompt), says)
+def _run(bench: Bench, prompt: Any, states: Any, backend: Backend, layer: Any = None) -> Any:
+    program: Any = bench.served(Agent.make("a", toolkit=bench.kit).execute(prompt), states)
     ended: Exit[Any, Any] = fx.run_exit(program if layer is None else program.provide(layer), backend=backend)
     return ended
 

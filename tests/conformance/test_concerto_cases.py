@@ -33,7 +33,7 @@ from fxai.messages import (
 from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import anthropic, from_name, host, openai
 from fxai.providers.host.program import Process, Program
-from fxai.providers.host.protocol import Progress, Result, read
+from fxai.providers.host.protocol import HostProgress, Result, read
 from fxai.schema import Schema
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool, Toolkit, ToolSource
@@ -132,7 +132,7 @@ def test_messages_are_read_line_by_line_until_the_end(case: Case) -> None:
 
     first, second, third = fx.run(fx.wait(both))
 
-    assert read(first) == Progress(message="Working...")
+    assert read(first) == HostProgress(message="Working...")
     assert read(second) == Result(text="Done")
     assert third is None
 
@@ -242,13 +242,13 @@ def test_tools_for_a_host_that_takes_none_are_said_to_be_left_out(case: Case) ->
 @case("CO013")
 def test_an_answer_has_text_model_and_usage(case: Case) -> None:
     """What a model says of itself and of its tokens is on the response, and it was asked what was said."""
-    says = """
+    states = """
 for m in asked():
     words = m["prompt"].split()
     say(type="result", text=f"You said: {m['prompt']}", model="parrot-1", usage={"input_tokens": len(words)})
 """
     prompt = case.given.removeprefix("prompt ").strip('"')
-    response = asked("asyncio", python(says), prompt)
+    response = asked("asyncio", python(states), prompt)
 
     assert prompt in response.text
     assert (response.model, response.usage.input_tokens) == ("parrot-1", 2)
@@ -257,13 +257,13 @@ for m in asked():
 @case("CO014")
 def test_a_schema_reaches_the_model_and_the_answer_is_typed(case: Case) -> None:
     """The model is sent the JSON Schema, and what it makes by it is decoded."""
-    says = """
+    states = """
 made = {"string": "hello", "integer": 3}
 for m in asked():
     fields = m["schema"]["properties"]
     say(type="result", value={name: made[field["type"]] for name, field in fields.items()})
 """
-    asking = LanguageModel.generate_object("Greet", Greeting).provide(host.model(*python(says), takes=["schema"]))
+    asking = LanguageModel.generate_object("Greet", Greeting).provide(host.model(*python(states), takes=["schema"]))
     answer = fx.run(asking)
 
     assert answer.value == Greeting("hello", 3)

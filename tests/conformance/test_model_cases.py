@@ -37,8 +37,8 @@ class Pair:
 
     def _handler(self, name: str) -> Any:
         def handler(_: Word) -> Any:
-            begin, end = self.journal.note(f"start {name}"), self.journal.note(f"end {name}")
-            return begin.and_then(fx.sleep(self.delays.get(name, 0))).and_then(end).as_(name)
+            start, end = self.journal.note(f"start {name}"), self.journal.note(f"end {name}")
+            return start.and_then(fx.sleep(self.delays.get(name, 0))).and_then(end).as_(name)
 
         return handler
 

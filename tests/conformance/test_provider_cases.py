@@ -11,10 +11,9 @@ import msgspec
 import pytest
 from returns.result import Result, Success
 
-from fxai import PreparedTools
 from fxai.annotations import Strict
 from fxai.effects import fx
-from fxai.models import PreparationError, ToolChoice
+from fxai.models import PreparationError, PreparedTools, ToolChoice
 from fxai.providers import anthropic, openai
 from fxai.schema import Schema, SchemaError
 from fxai.schema.strict import OPENAI, rule_faults

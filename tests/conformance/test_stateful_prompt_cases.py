@@ -139,10 +139,10 @@ def test_all_systems_stand_before_the_data(case: Case) -> None:
         at.system("rules", "Be brief.")
 
     (system,) = play(render, DONE).systems
-    places = [system.index(part) for part in ("<role>", "<rules>", "<data>", "<name>")]
+    locations = [system.index(part) for part in ("<role>", "<rules>", "<data>", "<name>")]
 
     assert case.expect == "all systems precede <variables>"
-    assert places == sorted(places)
+    assert locations == sorted(locations)
 
 
 @case("LM178")

@@ -41,13 +41,13 @@ class Bench:
         self.clock = TestClock()
         self._form = form
 
-    def _begin(self, name: str) -> None:
+    def _start(self, name: str) -> None:
         self.journal.add(f"begin {name}")
         self.begun.set()
 
     def _effect(self, p: Job) -> Effect[int]:
         held = fx.acquire_release(self.journal.note(f"+{p.name}"), lambda _: fx.sleep(0).and_then(self._released(p)))
-        endless: Effect[int] = fx.sync(lambda: self._begin(p.name)).and_then(fx.never())
+        endless: Effect[int] = fx.sync(lambda: self._start(p.name)).and_then(fx.never())
         return fx.scoped(held.and_then(endless))
 
     def _released(self, p: Job) -> Effect[None]:
@@ -57,7 +57,7 @@ class Bench:
         self.journal.add(f"+{p.name}")
         try:
             yield from context.preliminary(1)
-            self._begin(p.name)
+            self._start(p.name)
             yield from fx.never()
         finally:
             self.journal.add(f"-{p.name}")
@@ -66,7 +66,7 @@ class Bench:
     async def _coroutine(self, p: Job) -> Any:
         self.journal.add(f"+{p.name}")
         try:
-            self._begin(p.name)
+            self._start(p.name)
             await anyio.sleep_forever()
         finally:
             with anyio.CancelScope(shield=True):

@@ -44,8 +44,8 @@ def _killed(kind: str, folder: Path, begins: dict[str, int], keep: int, pause: f
     """The first number of each writer that was not acknowledged, when all were killed at the same moment."""
     arguments = [sys.executable, "-c", WRITER, kind, str(folder)]
     writers = {
-        who: subprocess.Popen([*arguments, who, str(begin), str(keep)], cwd=ROOT, stdout=subprocess.PIPE)
-        for who, begin in begins.items()
+        who: subprocess.Popen([*arguments, who, str(start), str(keep)], cwd=ROOT, stdout=subprocess.PIPE)
+        for who, start in begins.items()
     }
     said: dict[str, list[int]] = {}
     for who, one in writers.items():
@@ -95,15 +95,15 @@ def test_nothing_that_was_acknowledged_is_lost(kind: str, tmp_path: Path) -> Non
 def test_a_file_that_drops_old_turns_survives_too(tmp_path: Path) -> None:
     """The file is written anew every few commits: whenever it ends, the newest are there."""
     dice = random.Random(5)
-    begin = 0
+    start = 0
     for _ in range(2):
-        end = _killed("file", tmp_path, {"a": begin}, 4, dice.uniform(0.0, 0.15))["a"]
+        end = _killed("file", tmp_path, {"a": start}, 4, dice.uniform(0.0, 0.15))["a"]
         turns = fx.run(memory_of("file", tmp_path, keep=4).turns())
-        begin = _numbers(turns)["a"][-1] + 1
+        start = _numbers(turns)["a"][-1] + 1
 
-        assert [begun_with(turn) for turn in turns] == [f"a {n}" for n in range(max(0, begin - 4), begin)]
+        assert [begun_with(turn) for turn in turns] == [f"a {n}" for n in range(max(0, start - 4), start)]
         assert all(turn == looked_up(begun_with(turn)) for turn in turns)
-        assert 0 <= begin - end <= 1
+        assert 0 <= start - end <= 1
 
 
 # Commits in a child that kills itself at a set point, once for each point; says at which of them it has been killed.

@@ -88,19 +88,19 @@ def read_messages(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
                 (call,) = [call for call in message["toolCalls"] if call["id"] == event["toolCallId"]]
                 call["function"]["arguments"] += event["delta"]
             case "TOOL_CALL_RESULT":
-                _place(messages, of_call(event["toolCallId"]), event)
+                _location(messages, of_call(event["toolCallId"]), event)
             case _:
                 pass
     return messages
 
 
-def _place(messages: list[dict[str, Any]], caller: dict[str, Any] | None, event: dict[str, Any]) -> None:
-    place = len(messages) if caller is None else messages.index(caller) + 1
-    while place < len(messages) and messages[place]["role"] == "tool":
-        place += 1
+def _location(messages: list[dict[str, Any]], caller: dict[str, Any] | None, event: dict[str, Any]) -> None:
+    location = len(messages) if caller is None else messages.index(caller) + 1
+    while location < len(messages) and messages[location]["role"] == "tool":
+        location += 1
     names = {"messageId": "id", "toolCallId": "toolCallId", "role": "role", "content": "content"}
     message = {theirs: event[ours] for ours, theirs in names.items()}
-    messages.insert(place, {**message, **({"metadata": event["metadata"]} if "metadata" in event else {})})
+    messages.insert(location, {**message, **({"metadata": event["metadata"]} if "metadata" in event else {})})
 
 
 def without_ids(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fxai.messages import FilePart, Part, Prompt, Response, StreamPart, UserMessage
 from fxai.models import ModelRequest
 from fxai.providers import anthropic
-from fxai.providers.anthropic import PreparedRequest, Reader, prepare_request
+from fxai.providers.anthropic import MessagesReader, PreparedRequest, prepare_request
 from fxai.tools import Tool
 
 __all__ = [
@@ -26,12 +26,12 @@ __all__ = [
     "blocks",
     "events_of",
     "interleaved",
+    "is_decided_by",
     "message",
     "messages",
     "pieces_of",
     "read_all",
     "sse",
-    "told_of",
 ]
 
 MODEL = "claude-sonnet-5"
@@ -222,15 +222,15 @@ def sse(events: Iterable[dict[str, Any]]) -> bytes:
     return b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in events)
 
 
-def told_of(events: Iterable[dict[str, Any]], sent: PreparedRequest = SENT) -> list[StreamPart]:
+def is_decided_by(events: Iterable[dict[str, Any]], sent: PreparedRequest = SENT) -> list[StreamPart]:
     """The parts that a reader tells of events, none of which may fail."""
-    reader = Reader(sent)
+    reader = MessagesReader(sent)
     return [part for event in events for part in reader.read(json.dumps(event)).unwrap()]
 
 
 def read_all(events: Iterable[dict[str, Any]], sent: PreparedRequest = SENT) -> tuple[Part, ...]:
     """The whole parts that a stream amounts to."""
-    return Response.from_stream(told_of(events, sent)).content
+    return Response.from_stream(is_decided_by(events, sent)).content
 
 
 # -- strategies

@@ -54,10 +54,10 @@ class Office:
         on_wipe: Any = self.wipe.handler(self._wiped)
         return on_wipe | self.look.handler(self._looked)
 
-    def program(self, how: How, prompt: Any, says: Sequence[Any], toolkit: Any = None, **options: Any) -> Any:
+    def program(self, how: How, prompt: Any, states: Sequence[Any], toolkit: Any = None, **options: Any) -> Any:
         """The model asked in one of the ways, with the handlers and a script."""
         kit = self.kit if toolkit is None else toolkit
-        model = ScriptedModel.make(list(says))
+        model = ScriptedModel.make(list(states))
         self.models.append(model)
         asked: Any
         match how:
@@ -73,10 +73,10 @@ class Office:
                 asked = Agent.make("a", toolkit=kit, **options).stream(prompt).collect()
         return asked.provide(self.handlers).provide(model.layer)
 
-    def exit(self, how: How, prompt: Any, says: Sequence[Any], backend: Backend = "asyncio", **options: Any) -> Any:
+    def exit(self, how: How, prompt: Any, states: Sequence[Any], backend: Backend = "asyncio", **options: Any) -> Any:
         """How such a program ended, with a ledger of its own unless the test gives one."""
         layer = options.pop("layer", None)
-        program = self.program(how, prompt, says, **options)
+        program = self.program(how, prompt, states, **options)
         served = program.provide(layer) if layer is not None else program
         ended: Exit[Any, Any] = fx.run_exit(served.provide(ApprovalLedger.in_process()), backend=backend)
         return ended
@@ -110,7 +110,7 @@ def problem_of(ended: Any) -> str:
     """Why an approval was refused."""
     cause: Cause[Any] = ended.cause
     (failure,) = cause.failures
-    assert (failure.module, failure.method) == ("LanguageModel", "settle")
+    assert (failure.module, failure.method) == ("LanguageModel", "resolve")
     error = failure.reason
     assert isinstance(error, InvalidApprovalError), error
     return error.problem

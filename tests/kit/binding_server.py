@@ -18,7 +18,7 @@ from fxai.models import LanguageModel
 from fxai.providers import anthropic
 from tests.kit.data import is_array, is_object
 
-__all__ = ["BETA", "BOUND", "MODEL", "BindingServer", "calls", "says"]
+__all__ = ["BETA", "BOUND", "MODEL", "BindingServer", "calls", "states"]
 
 BETA = "thinking-binding-controls-2026-08-01"
 BOUND = "The block is bound to a different conversation."
@@ -27,7 +27,7 @@ MODEL = "claude-fable-5-1"
 Blocks = list[dict[str, Any]]
 
 
-def says(text: str) -> Blocks:
+def states(text: str) -> Blocks:
     """Return the blocks of an answer with thinking and a text."""
     return [_thought(), {"type": "text", "text": text}]
 
@@ -113,20 +113,20 @@ class BindingServer:
         dropped: set[str] = set()
         before: list[Any] = []
         previous = ""
-        for place, block, role in _blocks(body):
+        for location, block, role in _blocks(body):
             if not _is_thinking(block):
                 before.append([role, _plain(block)])
                 continue
             known = self._signed.get(block.get("signature", ""))
             if known is None:
-                return f"{place}: Invalid `signature` in `thinking` block", set()
+                return f"{location}: Invalid `signature` in `thinking` block", set()
             prefix, last = known
             broken = json.dumps([_head(body), before]) != prefix or previous not in ("", last)
             if broken and not drops:
                 remedy = 'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
-                return f"{place}: Invalid `signature` in `thinking` block. {BOUND} {remedy}", set()
+                return f"{location}: Invalid `signature` in `thinking` block. {BOUND} {remedy}", set()
             if broken:
-                dropped.add(place)
+                dropped.add(location)
             else:
                 previous = block["signature"]
         return None, dropped
@@ -135,7 +135,9 @@ class BindingServer:
         """Return the next answer, with ids and signatures."""
         turn = self._turns(self._count) if callable(self._turns) else next(self._turns)
         self._count += 1
-        kept = [(place, block) for place, block, _ in _blocks(body) if _is_thinking(block) and place not in dropped]
+        kept = [
+            (location, block) for location, block, _ in _blocks(body) if _is_thinking(block) and location not in dropped
+        ]
         previous = kept[-1][1]["signature"] if kept else ""
         before = [[role, _plain(block)] for _, block, role in _blocks(body) if not _is_thinking(block)]
         content: Blocks = []
@@ -189,7 +191,9 @@ def _blocks(body: dict[str, Any]) -> list[tuple[str, Any, str]]:
     for at, message in enumerate(body["messages"]):
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        found += [(f"messages.{at}.content.{place}", block, message["role"]) for place, block in enumerate(blocks)]
+        found += [
+            (f"messages.{at}.content.{location}", block, message["role"]) for location, block in enumerate(blocks)
+        ]
     return found
 
 

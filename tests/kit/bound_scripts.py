@@ -18,7 +18,7 @@ from fxai.models import ModelRequest
 from fxai.providers import anthropic
 from fxai.testing import ScriptedModel
 from fxai.testing import scripted as module
-from tests.kit.binding_server import MODEL, BindingServer, says
+from tests.kit.binding_server import MODEL, BindingServer, states
 
 __all__ = ["bound_scripts"]
 
@@ -26,7 +26,7 @@ __all__ = ["bound_scripts"]
 @contextmanager
 def bound_scripts(patch: pytest.MonkeyPatch) -> Generator[BindingServer]:
     """Let all scripted models bind their thinking. Yields the server that checks their requests."""
-    server = BindingServer(lambda _: says(""))
+    server = BindingServer(lambda _: states(""))
     script: Any = ScriptedModel
     answer = script.next_turn
 

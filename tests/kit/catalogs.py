@@ -166,8 +166,8 @@ def _inputs(image: Any, pdf: Any, audio: Any = None) -> list[str] | None:
 
 def _json(package: str, name: str) -> Any:
     """Return a data file of an installed package without the import of the package."""
-    place = find_spec(package)
-    folder = next(iter(place.submodule_search_locations or ())) if place else ""
+    location = find_spec(package)
+    folder = next(iter(location.submodule_search_locations or ())) if location else ""
     return msgspec.json.decode(Path(folder, name).read_bytes())
 
 
@@ -180,8 +180,8 @@ def _litellm() -> dict[str, Catalog]:
 
     def openai(name: str) -> Stated:
         found = both(name, "openai")
-        places = {"/v1/responses": "responses", "/v1/chat/completions": "chat"}
-        served = [place for path, place in places.items() if path in found.get("supported_endpoints", ())]
+        locations = {"/v1/responses": "responses", "/v1/chat/completions": "chat"}
+        served = [location for path, location in locations.items() if path in found.get("supported_endpoints", ())]
         return _known(
             {
                 "max_input_tokens": found.get("max_input_tokens"),
@@ -221,8 +221,8 @@ def _litellm() -> dict[str, Catalog]:
 def _langchain() -> dict[str, Catalog]:
     def reading(package: str) -> Catalog:
         space: dict[str, Any] = {}
-        place = find_spec(package)
-        folder = next(iter(place.submodule_search_locations or ())) if place else ""
+        location = find_spec(package)
+        folder = next(iter(location.submodule_search_locations or ())) if location else ""
         exec(Path(folder, "data", "_profiles.py").read_text(encoding="utf-8"), space)  # data, no import
         profiles: dict[str, Any] = next(value for name, value in space.items() if name.endswith("PROFILES"))
 

@@ -28,7 +28,7 @@ class Authority:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"authority {folder.name}")])
         self.ca = str(folder / "ca.pem")
         """The file of its own certificate."""
-        made = self._begin(self._name, self._key).add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
+        made = self._start(self._name, self._key).add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
         self._write("ca.pem", made.sign(self._key, hashes.SHA256()))
 
     def sign(self, name: str, *, hours: int = 24) -> tuple[str, str]:
@@ -36,7 +36,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-        made = self._begin(subject, key, hours).add_extension(address, False)
+        made = self._start(subject, key, hours).add_extension(address, False)
         text = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -45,7 +45,7 @@ class Authority:
         file.write_bytes(text)
         return self._write(f"{name}.pem", made.sign(self._key, hashes.SHA256())), str(file)
 
-    def _begin(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, hours: int = 24) -> x509.CertificateBuilder:
+    def _start(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, hours: int = 24) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         made = x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key.public_key())
         made = made.serial_number(x509.random_serial_number())

@@ -63,8 +63,8 @@ async def run(clients: int, seconds: float) -> Load:
     """Puts this many clients on a server of its own for this long."""
     found = Load(clients, seconds)
     with TemporaryDirectory() as folder, serving([sys.executable, str(_HERE), "serve", f"{folder}/chats.db"]) as url:
-        place = urlsplit(url)
-        address = (str(place.hostname), int(place.port or 0))
+        location = urlsplit(url)
+        address = (str(location.hostname), int(location.port or 0))
         process = json.loads(await _request(address, "GET", "/pid"))
         end = time.monotonic() + seconds
         async with asyncio.TaskGroup() as group:
@@ -84,8 +84,8 @@ async def _watch(process: int, found: Load, every: float) -> None:
 
 def _memory_of(process: int) -> float | None:
     """The resident memory of a process in MB; None where the system does not say."""
-    place = Path(f"/proc/{process}/statm")
-    return int(place.read_text().split()[1]) * 4096 / 1e6 if place.exists() else None
+    location = Path(f"/proc/{process}/statm")
+    return int(location.read_text().split()[1]) * 4096 / 1e6 if location.exists() else None
 
 
 async def _play(address: tuple[str, int], client: int, found: Load, end: float) -> None:

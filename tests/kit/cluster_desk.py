@@ -21,10 +21,10 @@ _LONGEST = 80  # milliseconds that a handler takes
 
 def _handler(name: str) -> Any:
     def handle(key: str) -> EffectOf[str]:
-        world, place = World(Path(os.environ[WORLD])), f"{os.getpid()} {name} {key}"
+        world, location = World(Path(os.environ[WORLD])), f"{os.getpid()} {name} {key}"
 
-        def begin() -> EffectOf[str]:
-            world.note("on", place)
+        def start() -> EffectOf[str]:
+            world.note("on", location)
             world.note(f"begin-{name}", key)
             return fx.sleep(zlib.crc32(key.encode()) % _LONGEST / 1000).map(lambda _: end())
 
@@ -32,7 +32,7 @@ def _handler(name: str) -> Any:
             world.note(f"end-{name}", key)
             return f"{name} {key}"
 
-        return fx.suspend(begin).ensuring(fx.sync(lambda: world.note("off", place)))
+        return fx.suspend(start).ensuring(fx.sync(lambda: world.note("off", location)))
 
     return handle
 

@@ -136,10 +136,10 @@ class ClusterKilling:
             self._orphans += self._workers
             self._workers = []
             self._starts += 1
-            place = self.folder / f"scheduler-{self._starts}"
-            self._scheduler = self._forks.start(kind="scheduler", place=str(place))
-            _until(place.exists, "a scheduler has begun")
-            self._address = place.read_text()
+            location = self.folder / f"scheduler-{self._starts}"
+            self._scheduler = self._forks.start(kind="scheduler", location=str(location))
+            _until(location.exists, "a scheduler has begun")
+            self._address = location.read_text()
         while len(self._workers) < 2:
             log = str(self.folder / "workers.log")
             order = {"kind": "worker", "address": self._address, "world": str(self._world.path), "log": log}
@@ -174,7 +174,7 @@ class ClusterKilling:
         def running() -> Counter[str]:
             begun, over = self._world.count("on"), self._world.count("off")
             left = Counter(begun) - Counter(over)
-            return Counter({place: n for place, n in left.items() if _lives(int(place.partition(" ")[0]))})
+            return Counter({location: n for location, n in left.items() if _lives(int(location.partition(" ")[0]))})
 
         try:
             _until(lambda: not running(), "no handler runs")
@@ -212,9 +212,9 @@ def _run_scheduler(order: Mapping[str, str]) -> int:
     async def run() -> None:
         made: Any = cast(Any, Scheduler)(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0")
         async with made as scheduler:
-            place = Path(order["place"])
-            place.with_suffix(".new").write_text(scheduler.address)
-            place.with_suffix(".new").rename(place)
+            location = Path(order["place"])
+            location.with_suffix(".new").write_text(scheduler.address)
+            location.with_suffix(".new").rename(location)
             await scheduler.finished()
 
     asyncio.run(run())

@@ -119,11 +119,11 @@ def _count_on(name: str, call: CallContext) -> EffectOf[int]:
 
 
 def _forever(name: str) -> EffectOf[str]:
-    def begin() -> None:
+    def start() -> None:
         record(f"begun {name}")
 
     return (
-        fx.sync(begin).and_then(fx.never()).ensuring(fx.sleep(0.2).and_then(fx.sync(lambda: record(f"ended {name}"))))
+        fx.sync(start).and_then(fx.never()).ensuring(fx.sleep(0.2).and_then(fx.sync(lambda: record(f"ended {name}"))))
     )
 
 

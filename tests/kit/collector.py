@@ -54,7 +54,7 @@ class Collected:
         ]
 
     def _requests(self, path: str, kind: Any) -> list[Any]:
-        return [kind.FromString(body) for place, body in self.bodies if place == path]
+        return [kind.FromString(body) for location, body in self.bodies if location == path]
 
 
 @contextmanager

@@ -53,12 +53,12 @@ class Commit(NamedTuple):
 
 def broken_rules(commit: Commit) -> Iterator[str]:
     """Yield a message for each rule that the commit breaks."""
-    place = f"{commit.name[:10]} '{commit.subject}'"
+    location = f"{commit.name[:10]} '{commit.subject}'"
     if len(commit.subject) > SUBJECT:
-        yield f"{place}: the subject has {len(commit.subject)} characters. Shorten it to {SUBJECT}."
+        yield f"{location}: the subject has {len(commit.subject)} characters. Shorten it to {SUBJECT}."
     words = _TRAILER.sub("", commit.body).split()
     if len(words) < BODY and commit.parents < 2 and not commit.is_trivial:
-        yield f"{place}: the body is missing. State the problem, the cause, and the reason for the solution."
+        yield f"{location}: the body is missing. State the problem, the cause, and the reason for the solution."
 
 
 def commits_since(root: Path, base: str | None = None) -> list[Commit]:

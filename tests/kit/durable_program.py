@@ -93,7 +93,7 @@ KIT = Toolkit.make(pay, look, nap, wipe, outside)
 def _handlers(world: World) -> Any:
     def do(name: str) -> Any:
         def handle(key: str) -> Any:
-            def begin() -> Any:
+            def start() -> Any:
                 world.note(f"begin-{name}", key)
                 return fx.sleep(3000 + len(key) * 13.0).map(lambda _: end())
 
@@ -101,7 +101,7 @@ def _handlers(world: World) -> Any:
                 world.note(f"end-{name}", key)
                 return f"{name} {key}"
 
-            return fx.suspend(begin)
+            return fx.suspend(start)
 
         return handle
 
@@ -208,7 +208,7 @@ def serve(run: Callable[[dict[str, str]], int] = _run) -> None:
         order = json.loads(line)
         if isinstance(order, int):
             pid, status = os.waitpid(abs(order), os.WNOHANG if order < 0 else 0)
-            _say(os.waitstatus_to_exitcode(status) if pid else 1000)
+            _write_message(os.waitstatus_to_exitcode(status) if pid else 1000)
             continue
         pid = os.fork()
         if pid == 0:
@@ -217,10 +217,10 @@ def serve(run: Callable[[dict[str, str]], int] = _run) -> None:
                 code = run(order)
             finally:
                 os._exit(code)
-        _say(pid)
+        _write_message(pid)
 
 
-def _say(number: int) -> None:
+def _write_message(number: int) -> None:
     sys.stdout.write(f"{number}\n")
     sys.stdout.flush()
 

@@ -133,29 +133,29 @@ def _responses(body: _Object) -> Iterator[str]:
     requests: set[str] = set()
     for at, item in enumerate(items):
         kind = item.get("type", "message")
-        place = f"input/{at}"
+        location = f"input/{at}"
         if "id" in item and not (isinstance(item["id"], str) and _ITEM.fullmatch(item["id"])):
-            yield f"{place}: the item id {item['id']!r}"
+            yield f"{location}: the item id {item['id']!r}"
         if "id" in item and any(
             item["id"] == one.get("id") and kind == one.get("type", "message") for one in items[:at]
         ):
-            yield f"{place}: the item id {item['id']!r} twice"
+            yield f"{location}: the item id {item['id']!r} twice"
         if kind == "message":
-            yield from _item_message(item, place)
+            yield from _item_message(item, location)
         elif kind == "reasoning":
             nothing: dict[str, Any] = {}
             follows = next((one for one in items[at + 1 :] if one.get("type") != "reasoning"), nothing)
             own = follows.get("role") == "assistant" or str(follows.get("type", "")).endswith("_call")
             if not own and follows.get("type") not in ("program", "mcp_approval_request"):
-                yield f"{place}: reasoning alone"
+                yield f"{location}: reasoning alone"
         elif kind == "mcp_approval_request":
             requests.add(item.get("id"))
         elif kind == "mcp_approval_response" and item.get("approval_request_id") not in requests:
-            yield f"{place}: an approval of nothing"
+            yield f"{location}: an approval of nothing"
         elif kind in _CALLS:
-            yield from _item_call(item, place, called)
+            yield from _item_call(item, location, called)
         elif kind in _OUTPUTS:
-            yield from _item_output(item, place, called, answered)
+            yield from _item_output(item, location, called, answered)
     waits = {_id_of(item) for item in items if item.get("async")}
     yield from (f"the call {id_!r} has no output" for id_ in called.keys() - answered - waits)
 
@@ -164,17 +164,17 @@ def _id_of(item: _Object) -> str:
     return str(item.get("id") if str(item.get("type")).startswith("local_shell") else item.get("call_id"))
 
 
-def _item_call(item: _Object, place: str, called: dict[str, str]) -> Iterator[str]:
+def _item_call(item: _Object, location: str, called: dict[str, str]) -> Iterator[str]:
     id_, kind = _id_of(item), str(item.get("type"))
     if not _is_call_id(item.get("call_id")):
-        yield f"{place}: the call id {item.get('call_id')!r}"
+        yield f"{location}: the call id {item.get('call_id')!r}"
     if id_ in called:
-        yield f"{place}: the call id {id_!r} twice"
+        yield f"{location}: the call id {id_!r} twice"
     called[id_] = kind
     if kind in ("function_call", "custom_tool_call") and not _OPENAI_NAME.fullmatch(str(item.get("name"))):
-        yield f"{place}: the name {item.get('name')!r}"
+        yield f"{location}: the name {item.get('name')!r}"
     if kind == "function_call" and not _is_json(item.get("arguments")):
-        yield f"{place}: the arguments {item.get('arguments')!r}"
+        yield f"{location}: the arguments {item.get('arguments')!r}"
 
 
 def _is_json(text: Any) -> bool:
@@ -184,34 +184,34 @@ def _is_json(text: Any) -> bool:
         return False
 
 
-def _item_output(item: _Object, place: str, called: Mapping[str, str], answered: set[str]) -> Iterator[str]:
+def _item_output(item: _Object, location: str, called: Mapping[str, str], answered: set[str]) -> Iterator[str]:
     id_, kind = _id_of(item), _OUTPUTS[str(item.get("type"))]
     if called.get(id_) != kind:
-        yield f"{place}: an output without its call {id_!r}"
+        yield f"{location}: an output without its call {id_!r}"
     if id_ in answered:
-        yield f"{place}: a second output of {id_!r}"
+        yield f"{location}: a second output of {id_!r}"
     answered.add(id_)
     output: Any = item.get("output")
     if kind in ("function_call", "custom_tool_call") and not isinstance(output, str):
-        yield from _inputs(output, place)
+        yield from _inputs(output, location)
 
 
-def _item_message(item: _Object, place: str) -> Iterator[str]:
+def _item_message(item: _Object, location: str) -> Iterator[str]:
     role, content = item.get("role"), item.get("content")
     if role not in ("user", "assistant", "system", "developer"):
-        yield f"{place}: the role {role!r}"
+        yield f"{location}: the role {role!r}"
     elif role != "assistant" and not isinstance(content, str):
-        yield from _inputs(content, place)
+        yield from _inputs(content, location)
     elif not isinstance(content, str):
         kinds = [one.get("type") for one in content] if is_array(content) else []
         if not kinds or not set(kinds) <= {"output_text", "refusal"}:
-            yield f"{place}: the content {content!r}"
+            yield f"{location}: the content {content!r}"
 
 
-def _inputs(content: Any, place: str) -> Iterator[str]:
+def _inputs(content: Any, location: str) -> Iterator[str]:
     """The content of a user, or of an output: texts, images and files."""
     if not is_array(content) or not content:
-        yield f"{place}: no content"
+        yield f"{location}: no content"
         return
     for one in content:
         match one.get("type"):
@@ -219,15 +219,15 @@ def _inputs(content: Any, place: str) -> Iterator[str]:
                 pass
             case "input_image":
                 if "file_id" not in one:
-                    yield from (f"{place}: {why}" for why in _url(one.get("image_url"), _IMAGES))
+                    yield from (f"{location}: {why}" for why in _url(one.get("image_url"), _IMAGES))
             case "input_file":
                 data = one.get("file_data")
                 kind = str(data)[5:].partition(";")[0]
                 if data is not None:
                     accepted = () if kind.startswith(("image/", "audio/", "video/")) else (kind,)
-                    yield from (f"{place}: {why}" for why in _url(data, accepted))
+                    yield from (f"{location}: {why}" for why in _url(data, accepted))
             case kind:
-                yield f"{place}: the content {kind!r}"
+                yield f"{location}: the content {kind!r}"
 
 
 # -- OpenAI's Chat Completions
@@ -241,81 +241,81 @@ def _chat(body: _Object, kinds: Sequence[str]) -> Iterator[str]:
     waiting: list[str] = []
     seen: set[str] = set()
     for at, message in enumerate(messages):
-        role, place = message.get("role"), f"messages/{at}"
+        role, location = message.get("role"), f"messages/{at}"
         if waiting and role != "tool":
-            yield f"{place}: the calls {waiting} have no results"
+            yield f"{location}: the calls {waiting} have no results"
             waiting = []
         if role == "tool":
             if message.get("tool_call_id") in waiting:
                 waiting.remove(message["tool_call_id"])
             else:
-                yield f"{place}: a result without its call {message.get('tool_call_id')!r}"
-            yield from _chat_texts(message.get("content"), place)
+                yield f"{location}: a result without its call {message.get('tool_call_id')!r}"
+            yield from _chat_texts(message.get("content"), location)
         elif role == "assistant":
             calls: Any = message.get("tool_calls", [])
-            yield from _chat_turn(message, calls, place, seen, kinds)
+            yield from _chat_turn(message, calls, location, seen, kinds)
             waiting = [str(call.get("id")) for call in calls]
         elif role == "user":
-            yield from _chat_content(message.get("content"), place, is_open=len(kinds) > 1)
+            yield from _chat_content(message.get("content"), location, is_open=len(kinds) > 1)
         elif role in ("system", "developer"):
-            yield from _chat_texts(message.get("content"), place)
+            yield from _chat_texts(message.get("content"), location)
         else:
-            yield f"{place}: the role {role!r}"
+            yield f"{location}: the role {role!r}"
     if waiting:
         yield f"the calls {waiting} have no results"
 
 
 def _chat_turn(
-    message: _Object, calls: Sequence[_Object], place: str, seen: set[str], kinds: Sequence[str]
+    message: _Object, calls: Sequence[_Object], location: str, seen: set[str], kinds: Sequence[str]
 ) -> Iterator[str]:
     if not any(message.get(field) for field in ("content", "refusal", "audio", "tool_calls")):
-        yield f"{place}: a turn without content and calls"
+        yield f"{location}: a turn without content and calls"
     if message.get("content") is not None:
-        yield from _chat_texts(message["content"], place, kinds)
+        yield from _chat_texts(message["content"], location, kinds)
     for call in calls:
         id_, inner = call.get("id"), call.get(str(call.get("type")), {})
         if not _is_call_id(id_):
-            yield f"{place}: the call id {id_!r}"
+            yield f"{location}: the call id {id_!r}"
         if id_ in seen:
-            yield f"{place}: the call id {id_!r} twice"
+            yield f"{location}: the call id {id_!r} twice"
         seen.add(str(id_))
         if not _OPENAI_NAME.fullmatch(str(inner.get("name"))):
-            yield f"{place}: the name {inner.get('name')!r}"
+            yield f"{location}: the name {inner.get('name')!r}"
         if call.get("type") == "function" and not _is_json(inner.get("arguments")):
-            yield f"{place}: the arguments {inner.get('arguments')!r}"
+            yield f"{location}: the arguments {inner.get('arguments')!r}"
 
 
-def _chat_texts(content: Any, place: str, kinds: Sequence[str] = ("text",)) -> Iterator[str]:
+def _chat_texts(content: Any, location: str, kinds: Sequence[str] = ("text",)) -> Iterator[str]:
     if isinstance(content, str):
         return
     found = {one.get("type") for one in content} if is_array(content) else set[Any]()
     if not found or not found <= set(kinds):
-        yield f"{place}: the content {content!r}"
+        yield f"{location}: the content {content!r}"
 
 
-def _chat_content(content: Any, place: str, *, is_open: bool) -> Iterator[str]:
+def _chat_content(content: Any, location: str, *, is_open: bool) -> Iterator[str]:
     if isinstance(content, str):
         return
     if not is_array(content) or not content:
-        yield f"{place}: no content"
+        yield f"{location}: no content"
         return
     for one in content:
         match one.get("type"):
             case "text":
                 pass
             case "image_url":
-                yield from (f"{place}: {why}" for why in _url(one["image_url"].get("url"), _IMAGES))
+                yield from (f"{location}: {why}" for why in _url(one["image_url"].get("url"), _IMAGES))
             case "input_audio":
                 if one["input_audio"].get("format") not in ("wav", "mp3"):
-                    yield f"{place}: the sound {one['input_audio'].get('format')!r}"
+                    yield f"{location}: the sound {one['input_audio'].get('format')!r}"
             case "file":
                 data = one["file"].get("file_data")
                 if "file_id" not in one["file"]:
                     is_data, own = str(data).startswith("data:"), str(data)[5:].partition(";")[0]
                     accepted = (own if is_open and not own.startswith(("image/", "audio/")) else "application/pdf",)
-                    yield from (f"{place}: {why}" for why in _url(data if is_data else None, accepted))
+                    yield from (f"{location}: {why}" for why in _url(data if is_data else None, accepted))
             case kind:
-                yield f"{place}: the content {kind!r}"
+                yield f"{location}: the content {kind!r}"
 
 
 # -- Anthropic's Messages
@@ -337,23 +337,25 @@ def _messages(body: _Object, prefill: bool, system_between: bool) -> Iterator[st
     waiting: list[str] = []
     seen: set[str] = set()
     for at, message in enumerate(messages):
-        role, content, place = message.get("role"), message.get("content"), f"messages/{at}"
+        role, content, location = message.get("role"), message.get("content"), f"messages/{at}"
         if not is_array(content) or not content:
-            yield f"{place}: no content"
+            yield f"{location}: no content"
             continue
         results = [block.get("tool_use_id") for block in content if block.get("type") == "tool_result"]
         if waiting != results and sorted(map(str, results)) != sorted(waiting):
-            yield f"{place}: the results {results} of the calls {waiting}"
+            yield f"{location}: the results {results} of the calls {waiting}"
         if [block.get("type") == "tool_result" for block in content[: len(results)]] != [True] * len(results):
-            yield f"{place}: content before a result"
+            yield f"{location}: content before a result"
         for block in content:
-            yield from _block(block, place, body)
+            yield from _block(block, location, body)
         waiting = [str(block.get("id")) for block in content if block.get("type") == "tool_use"]
-        yield from (f"{place}: the call id {id_!r} twice" for id_ in waiting if id_ in seen or waiting.count(id_) > 1)
+        yield from (
+            f"{location}: the call id {id_!r} twice" for id_ in waiting if id_ in seen or waiting.count(id_) > 1
+        )
         seen |= set(waiting)
         yield from _anthropic_role(messages, at, system_between)
         if role == "assistant" and content[-1].get("type") in _THINKING:
-            yield f"{place}: thinking at the end"
+            yield f"{location}: thinking at the end"
     if waiting:
         yield f"the calls {waiting} have no results"
     yield from _anthropic_end(messages, prefill)
@@ -395,38 +397,38 @@ def _anthropic_thinking(body: _Object, messages: Sequence[_Object]) -> Iterator[
         yield "a turn with calls that does not start with thinking"
 
 
-def _block(block: Any, place: str, body: _Object) -> Iterator[str]:
+def _block(block: Any, location: str, body: _Object) -> Iterator[str]:
     if not is_object(block):
-        yield f"{place}: {block!r} is no block"
+        yield f"{location}: {block!r} is no block"
         return
     match block.get("type"):
         case "text" if not str(block.get("text", "")).strip():
-            yield f"{place}: an empty text"
+            yield f"{location}: an empty text"
         case "thinking" if not block.get("signature"):
-            yield f"{place}: thinking without a signature"
+            yield f"{location}: thinking without a signature"
         case "redacted_thinking" if not block.get("data"):
-            yield f"{place}: thinking without data"
+            yield f"{location}: thinking without data"
         case "tool_use" | "server_tool_use" | "mcp_tool_use":
-            yield from _tool_use(block, place)
+            yield from _tool_use(block, location)
         case "tool_result":
             content = block.get("content", "")
             for one in content if is_array(content) else ():
-                yield from _block(one, f"{place}/content", body)
+                yield from _block(one, f"{location}/content", body)
         case "image" | "document":
-            yield from (f"{place}: {why}" for why in _source(block))
+            yield from (f"{location}: {why}" for why in _source(block))
         case "tool_reference" if block.get("tool_name") not in [_name_of(one) for one in body.get("tools", [])]:
-            yield f"{place}: a reference to {block.get('tool_name')!r}"
+            yield f"{location}: a reference to {block.get('tool_name')!r}"
         case _:
             pass
 
 
-def _tool_use(block: _Object, place: str) -> Iterator[str]:
+def _tool_use(block: _Object, location: str) -> Iterator[str]:
     if not _ID.fullmatch(str(block.get("id", ""))):
-        yield f"{place}: the call id {block.get('id')!r}"
+        yield f"{location}: the call id {block.get('id')!r}"
     if not _ANTHROPIC_NAME.fullmatch(str(block.get("name"))):
-        yield f"{place}: the name {block.get('name')!r}"
+        yield f"{location}: the name {block.get('name')!r}"
     if not is_object(block.get("input")):
-        yield f"{place}: the input {block.get('input')!r}"
+        yield f"{location}: the input {block.get('input')!r}"
 
 
 def _source(block: _Object) -> Iterator[str]:
@@ -444,7 +446,7 @@ def _source(block: _Object) -> Iterator[str]:
 
 def _anthropic_marks(body: _Object) -> Iterator[str]:
     """Four marks for the cache at most, and no mark that outlives a mark before it."""
-    marks = [mark for place in ("tools", "system", "messages") for mark in _marks(body.get(place))]
+    marks = [mark for location in ("tools", "system", "messages") for mark in _marks(body.get(location))]
     if len(marks) > 4:
         yield f"{len(marks)} marks for the cache"
     lives = [mark.get("ttl") == "1h" for mark in marks]

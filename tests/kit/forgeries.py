@@ -27,10 +27,10 @@ __all__ = [
     "nested",
     "parts_are",
     "puts",
-    "says",
     "sends",
     "set_to",
     "signs",
+    "states",
 ]
 
 Json = dict[str, Any]
@@ -40,7 +40,7 @@ Change = Callable[[Json], Any]
 FORGED = "FORGED"
 
 
-def says(said: str, id: str = "u9", *parts: Json) -> Json:
+def states(said: str, id: str = "u9", *parts: Json) -> Json:
     """A message of the user's."""
     return {"id": id, "role": "user", "parts": [{"type": "text", "text": said}, *parts]}
 
@@ -120,7 +120,7 @@ def and_says(change: Change, *parts: Json) -> Change:
 
     def both(body: Json) -> Any:
         changed = change(body)
-        return set_to(body, changed or body, messages=[*(changed or body)["messages"], says("And?", "u9", *parts)])
+        return set_to(body, changed or body, messages=[*(changed or body)["messages"], states("And?", "u9", *parts)])
 
     return both
 

@@ -19,7 +19,7 @@ from typing import IO, Any, Self, cast, final
 import msgspec
 
 from fxai import fx
-from fxai.durable import Question, Reply, Runs
+from fxai.durable import Reply, RunQuestion, Runs
 from tests.kit.durable_program import CHANGED, TWIN, WAITING, World, program
 from tests.kit.source import ROOT
 
@@ -152,19 +152,19 @@ class Killing:
         return [] if (code, after) == (CHANGED, before) else [f"a changed program ended with {code}, {after - before}"]
 
 
-def open_questions(runs: Runs, run: str) -> tuple[Question, ...]:
+def open_questions(runs: Runs, run: str) -> tuple[RunQuestion, ...]:
     """What is asked; nothing where the process was killed before the run was there."""
     return fx.run(runs.show(run).match(lambda _: (), lambda report: report.questions))
 
 
-def key_of(question: Question) -> str:
+def key_of(question: RunQuestion) -> str:
     """What the world calls a call or a step: its parameters, or the run and the place of a parallel step."""
     if question.tool != "mail":
         return str(question.params)
     return f"{question.run}/{question.path.split('/')[2]}"
 
 
-def reply_to(question: Question, world: World) -> Reply:
+def reply_to(question: RunQuestion, world: World) -> Reply:
     """What a person knows: of a call in doubt, what the world says."""
     key = key_of(question)
     if question.kind == "approval":

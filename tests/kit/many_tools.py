@@ -26,7 +26,8 @@ from typing import Never, assert_type
 import msgspec
 from returns.result import Result, Success
 
-from fxai import BoundToolkit, HandlerOf, Layer, LayerOf, Tool, Toolkit, fx
+from fxai import BoundToolkit, HandlerOf, Layer, Tool, Toolkit, fx
+from fxai.effects import LayerOf
 from fxai.effects import Many
 
 """

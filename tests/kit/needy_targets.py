@@ -8,7 +8,8 @@ from returns.context import RequiresContextFutureResult
 from returns.result import Success
 from typing_extensions import override
 
-from fxai import Agent, ContextOf, Effect, Gen, Layer, Reference, Scope, Service, Stream, Tool, Toolkit, fx, tool
+from fxai import Agent, Effect, Gen, Layer, Reference, Scope, Service, Stream, Tool, Toolkit, fx, tool
+from fxai.effects import ContextOf
 from fxai.testing import ScriptedModel, text
 from fxai.tools.aspects import Aspect
 

@@ -291,8 +291,8 @@ def events(items: Sequence[Item], size: int = 3) -> list[dict[str, Any]]:
         {"type": "response.created", "response": begun},
         {"type": "response.in_progress", "response": begun},
     ]
-    for place, item in enumerate(items):
-        told.extend(response_events(item, place, size))
+    for location, item in enumerate(items):
+        told.extend(response_events(item, location, size))
     told.append({"type": "response.completed", "response": whole})
     numbered = [{**event, "sequence_number": number} for number, event in enumerate(told)]
     for event in numbered:
@@ -300,10 +300,10 @@ def events(items: Sequence[Item], size: int = 3) -> list[dict[str, Any]]:
     return numbered
 
 
-def response_events(item: Item, place: int, size: int) -> Iterator[dict[str, Any]]:
+def response_events(item: Item, location: int, size: int) -> Iterator[dict[str, Any]]:
     """The events of one item, from `added` to `done`."""
-    about = {"output_index": place, "item_id": item["id"]}
-    yield {"type": "response.output_item.added", "output_index": place, "item": _begun(item)}
+    about = {"output_index": location, "item_id": item["id"]}
+    yield {"type": "response.output_item.added", "output_index": location, "item": _begun(item)}
     if item["type"] == "message":
         for number, content in enumerate(item["content"]):
             yield from _content(content, {**about, "content_index": number}, size)
@@ -319,7 +319,7 @@ def response_events(item: Item, place: int, size: int) -> Iterator[dict[str, Any
         yield {"type": f"response.{name}.done", **about, field: item[field]}
     elif item["type"] == "web_search_call":
         yield {"type": "response.web_search_call.searching", **about}
-    yield {"type": "response.output_item.done", "output_index": place, "item": item}
+    yield {"type": "response.output_item.done", "output_index": location, "item": item}
 
 
 _WRITTEN = {
@@ -436,15 +436,15 @@ def chat_events(message: Item, reason: str = "tool_calls", size: int = 3) -> lis
     deltas.extend({"annotations": [one]} for one in message.get("annotations", []))
     given: list[Item] = message.get("tool_calls", [])
     calls = list(enumerate(given))
-    for place, call in calls:
+    for location, call in calls:
         about = {"name": call["function"]["name"], "arguments": ""}
-        deltas.append({"tool_calls": [{"index": place, "id": call["id"], "type": "function", "function": about}]})
-    pieces = [[(place, piece) for piece in _pieces(call["function"]["arguments"], size)] for place, call in calls]
+        deltas.append({"tool_calls": [{"index": location, "id": call["id"], "type": "function", "function": about}]})
+    pieces = [[(location, piece) for piece in _pieces(call["function"]["arguments"], size)] for location, call in calls]
     for number in range(max(map(len, pieces), default=0)):
         for one in pieces:
             if number < len(one):
-                place, piece = one[number]
-                deltas.append({"tool_calls": [{"index": place, "function": {"arguments": piece}}]})
+                location, piece = one[number]
+                deltas.append({"tool_calls": [{"index": location, "function": {"arguments": piece}}]})
     chunks = [_chunk([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
     chunks.append(_chunk([{"index": 0, "delta": {}, "finish_reason": reason}]))
     return [*chunks, {**_chunk([]), "usage": _CHAT_USAGE}]

@@ -73,8 +73,8 @@ def _said(command: tuple[str, ...], folder: Path) -> Iterator[tuple[str, str]]:
 if __name__ == "__main__":
     everything = [findings(checker) for checker in OTHERS]
     for one in everything:
-        for place in one.missed:
-            sys.stdout.write(f"{one.checker} misses {place}\n")
-        for place, message in one.false.items():
-            sys.stdout.write(f"{one.checker} refuses {place}: {message}\n")
+        for location in one.missed:
+            sys.stdout.write(f"{one.checker} misses {location}\n")
+        for location, message in one.false.items():
+            sys.stdout.write(f"{one.checker} refuses {location}: {message}\n")
     sys.stdout.write(table(everything) + "\n")

@@ -97,8 +97,8 @@ def _read(url: str, ids: set[str]) -> dict[str, Found]:
         with urllib.request.urlopen(f"{url}/v1/projects/default/spans?limit=1000", timeout=_PATIENCE) as answer:
             found: list[Found] = json.loads(answer.read())["data"]
         known = {span["context"]["span_id"]: span for span in found}
-        is_whole = ids <= known.keys() and any(span["name"] == _ON_SERVER for span in found)
-        if is_whole or time.monotonic() > until:
+        is_complete = ids <= known.keys() and any(span["name"] == _ON_SERVER for span in found)
+        if is_complete or time.monotonic() > until:
             return known
         time.sleep(0.5)
 
@@ -184,8 +184,8 @@ def _show(tree: Sequence[Any], depth: int = 0) -> None:
 
 def run(phoenix: str) -> list[str]:
     """What Phoenix has otherwise than it was sent; the spans that it has are printed."""
-    with tempfile.TemporaryDirectory() as place, _phoenix(phoenix, Path(place)) as url:
-        traces = _send(url, Path(place))
+    with tempfile.TemporaryDirectory() as location, _phoenix(phoenix, Path(location)) as url:
+        traces = _send(url, Path(location))
         spans = _read(url, {_id(span.context) for span in traces.spans})
     tree = _tree(spans)
     _show(tree)

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, final
 
 from fxai import fx
-from fxai.durable import Question, Runs
+from fxai.durable import RunQuestion, Runs
 from tests.kit.durable_program import World, program, serve
 from tests.kit.killing import Forks, KilledRun, expect, find_faults, key_of, open_questions, reply_to
 
@@ -76,7 +76,7 @@ class QueueKilling:
             if random.random() < 0.9:
                 self._reply(name, question)
 
-    def _reply(self, name: str, question: Question) -> None:
+    def _reply(self, name: str, question: RunQuestion) -> None:
         reply = reply_to(question, _world(self._folder, name))
         self._doubts[name] += question.kind == "doubt"
         self._again[name][key_of(question)] += reply.kind == "again"

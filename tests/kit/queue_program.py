@@ -25,14 +25,14 @@ def _gate(name: str) -> Path:
     return Path(os.environ[FOLDER]) / f"gate-{name}"
 
 
-def name_of(place: str) -> str:
+def name_of(location: str) -> str:
     """What is held in the run at a place."""
-    return Path(place).parent.name
+    return Path(location).parent.name
 
 
-def let_go(place: str) -> None:
+def let_go(location: str) -> None:
     """Lets the call of the run at a place end."""
-    _gate(name_of(place)).touch()
+    _gate(name_of(location)).touch()
 
 
 def _hold(name: str, context: CallContext) -> EffectOf[str]:
@@ -64,18 +64,18 @@ class _Clerk(LanguageModel):
         return fx.succeed((ToolCall("1", "hold", self._name), Finish("tool-calls")))
 
 
-def program(place: str) -> EffectOf[Answer, Any]:
+def program(location: str) -> EffectOf[Answer, Any]:
     """The run, with its journal at a place and its queue beside."""
-    model = Layer.succeed(LanguageModel, _Clerk(name_of(place)))
+    model = Layer.succeed(LanguageModel, _Clerk(name_of(location)))
     asked: Any = Agent.make("clerk", toolkit=Toolkit.make(hold)).execute("Pay.")
-    there: Any = distribute(desk, TARGET).provide(Cluster.queue_layer(f"{place}.jobs"))
-    made: EffectOf[Answer, Any] = asked.provide(durable(model | there, run="run", store=place))
+    there: Any = distribute(desk, TARGET).provide(Cluster.queue_layer(f"{location}.jobs"))
+    made: EffectOf[Answer, Any] = asked.provide(durable(model | there, run="run", store=location))
     return made
 
 
-def run(place: str) -> Answer:
+def run(location: str) -> Answer:
     """The answer of the run."""
-    return fx.run(program(place))
+    return fx.run(program(location))
 
 
 if __name__ == "__main__":

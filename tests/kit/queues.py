@@ -22,8 +22,8 @@ READY = re.compile(r"worker [0-9a-f]{32} runs calls")
 class RunningQueue:
     """A queue, and workers that come and go."""
 
-    def __init__(self, place: str, stack: ExitStack) -> None:
-        self.place = place
+    def __init__(self, location: str, stack: ExitStack) -> None:
+        self.location = location
         self._stack = stack
 
     def start(self, *command: str) -> Process:
@@ -34,7 +34,7 @@ class RunningQueue:
 
     def start_worker(self, *arguments: str) -> Process:
         """A worker that begins to work, started as users start one."""
-        return self.start("-m", "fxai", "worker", "--queue", self.place, *arguments)
+        return self.start("-m", "fxai", "worker", "--queue", self.location, *arguments)
 
     def add_worker(self, *arguments: str) -> Process:
         """A worker that is ready."""
@@ -44,21 +44,21 @@ class RunningQueue:
 
 
 @contextmanager
-def start(place: str) -> Generator[RunningQueue]:
+def start(location: str) -> Generator[RunningQueue]:
     """A queue without workers."""
     with ExitStack() as stack:
-        yield RunningQueue(place, stack)
+        yield RunningQueue(location, stack)
 
 
-def claim_for(place: str, worker: str, *jobs: str) -> None:
+def claim_for(location: str, worker: str, *jobs: str) -> None:
     """Write that a worker has some jobs, as DBOS writes it when the worker takes them."""
     claim = "UPDATE {} SET status = 'PENDING', executor_id = {}, recovery_attempts = 1 WHERE workflow_uuid = {}"
-    if "://" in place:
-        with psycopg.connect(place) as server:
+    if "://" in location:
+        with psycopg.connect(location) as server:
             for job in jobs:
                 server.execute(claim.format("dbos.workflow_status", "%s", "%s").encode(), (worker, job))
         return
-    database = sqlite3.connect(place)
+    database = sqlite3.connect(location)
     with database:
         database.executemany(claim.format("workflow_status", "?", "?"), [(worker, job) for job in jobs])
     database.close()

@@ -70,14 +70,14 @@ class World:
         def end(number: int) -> Program:
             return fx.checkpoint().and_then(fx.sync(lambda: self.ended.append(number)))
 
-        def begin() -> int:
+        def start() -> int:
             number = self.number()
             self.begun.append(number)
             return number
 
         @fx.gen
         def stepped() -> Gen[Any, Any, Any]:
-            number = begin()
+            number = start()
             try:
                 return (yield from program)
             finally:
@@ -86,7 +86,7 @@ class World:
 
         if by_generator:
             return stepped()
-        return fx.sync(begin).flat_map(lambda number: program.ensuring(end(number)))
+        return fx.sync(start).flat_map(lambda number: program.ensuring(end(number)))
 
 
 Node: TypeAlias = Callable[[World], Program]

@@ -14,7 +14,7 @@ from tests.kit.data import is_array, is_object
 
 __all__ = ["Reached", "bent", "replaced"]
 
-_Place = tuple[Any, Any]
+_Location = tuple[Any, Any]
 _ROUNDS = 5
 
 
@@ -52,10 +52,10 @@ def bent(draw: st.DrawFn, documents: st.SearchStrategy[Any], others: st.SearchSt
     """A document, changed at up to `most` places: there stands something else, nothing, or the same thing twice."""
     made: Any = copy.deepcopy(draw(documents))
     for _ in range(draw(st.integers(0, most))):
-        places = list(_places(made))
-        if not places:
+        locations = list(_locations(made))
+        if not locations:
             return draw(others)
-        holder, key = places[draw(st.integers(0, len(places) - 1))]
+        holder, key = locations[draw(st.integers(0, len(locations) - 1))]
         change = draw(st.sampled_from(["other", "other", "gone", "twice"]))
         if change == "gone":
             del holder[key]
@@ -68,14 +68,14 @@ def bent(draw: st.DrawFn, documents: st.SearchStrategy[Any], others: st.SearchSt
 
 def replaced(document: Any, other: Any) -> Iterator[Any]:
     """The document once for each member of each object and list in it: there stands something else."""
-    for number in range(len(list(_places(document)))):
+    for number in range(len(list(_locations(document)))):
         made = copy.deepcopy(document)
-        holder, key = list(_places(made))[number]
+        holder, key = list(_locations(made))[number]
         holder[key] = other
         yield made
 
 
-def _places(data: Any) -> Iterator[_Place]:
+def _locations(data: Any) -> Iterator[_Location]:
     """Each member of each object and list, with what holds it."""
     members: list[tuple[Any, Any]] = []
     if is_object(data):
@@ -84,4 +84,4 @@ def _places(data: Any) -> Iterator[_Place]:
         members = list(enumerate(data))
     for key, member in members:
         yield data, key
-        yield from _places(member)
+        yield from _locations(member)

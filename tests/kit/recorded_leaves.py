@@ -36,8 +36,8 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         for key, one in value.items():
             yield from leaves(one, (*path, key))
     elif is_array(value):
-        for place, one in enumerate(value):
-            yield from leaves(one, (*path, place))
+        for location, one in enumerate(value):
+            yield from leaves(one, (*path, location))
     elif value is not None and value != "":
         yield path, value
 
@@ -173,7 +173,10 @@ def _responses(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
         elif event.get("type") == "error":
             response = {**response, "error": event.get("error", event)}
     known: list[Any] = response.get("output") or []
-    return {**response, "output": [items.get(place, one) for place, one in enumerate(known)] or list(items.values())}
+    return {
+        **response,
+        "output": [items.get(location, one) for location, one in enumerate(known)] or list(items.values()),
+    }
 
 
 def _chat(events: Iterable[dict[str, Any]]) -> dict[str, Any]:

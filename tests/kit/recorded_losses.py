@@ -166,16 +166,16 @@ ERRORS: Final[Mapping[str, Reasons]] = {
 """Leaves of errors, answered with a status of 400 and above, that the failure does not hold."""
 
 
-def _covers(place: str, found: str) -> bool:
-    return found == place or found.startswith((f"{place}/", f"{place}:"))
+def _covers(location: str, found: str) -> bool:
+    return found == location or found.startswith((f"{location}/", f"{location}:"))
 
 
 def unexplained(found: Iterable[str], reasons: Reasons) -> list[str]:
     """What was found without a reason."""
-    return sorted(one for one in found if not any(_covers(place, one) for place in reasons))
+    return sorted(one for one in found if not any(_covers(location, one) for location in reasons))
 
 
 def unneeded(found: Iterable[str], reasons: Reasons) -> list[str]:
     """The reasons for what was not found."""
     known = list(found)
-    return sorted(place for place in reasons if not any(_covers(place, one) for one in known))
+    return sorted(location for location in reasons if not any(_covers(location, one) for one in known))

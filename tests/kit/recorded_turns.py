@@ -68,11 +68,11 @@ def differences(came: Sequence[Any], sent: Sequence[Any]) -> set[str]:
     waiting = list(sent)
     for item in came:
         kind = item.get("type")
-        place = next((place for place, one in enumerate(waiting) if one.get("type") == kind), None)
-        if place is None:
+        location = next((location for location, one in enumerate(waiting) if one.get("type") == kind), None)
+        if location is None:
             found.add(f"-{kind}")
             continue
-        found.update(_between(str(kind), item, waiting.pop(place)))
+        found.update(_between(str(kind), item, waiting.pop(location)))
     return found | {f"+{one.get('type')}" for one in waiting}
 
 

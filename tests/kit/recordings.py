@@ -163,8 +163,8 @@ def _script(exchange: Exchange, chance: random.Random) -> Script:
         more = [f"{name}: {value}" for name, value in exchange.headers.items() if name != "content-type"]
         return [answer(exchange.status, body, *more, kind=kind)]
     cuts = sorted(chance.sample(range(1, len(body)), min(len(body) - 1, 12)))
-    places = [0, *cuts, len(body)]
-    return list(events(*(body[a:b] for a, b in itertools.pairwise(places))))
+    locations = [0, *cuts, len(body)]
+    return list(events(*(body[a:b] for a, b in itertools.pairwise(locations))))
 
 
 def _follow_up(parts: tuple[AnyPart, ...]) -> Prompt:
@@ -224,22 +224,22 @@ def replays(wire: str) -> tuple[Replayed, ...]:
     sent: dict[int, dict[str, Any]] = {}
 
     def choose(seen: Seen) -> Script:
-        _, place, rest = seen.line.split("/", 2)
+        _, location, rest = seen.line.split("/", 2)
         if not rest.startswith(_NEXT):
-            return scripts[int(place)]
-        sent[int(place)] = json.loads(seen.body)
+            return scripts[int(location)]
+        sent[int(location)] = json.loads(seen.body)
         return [answer(503, b"{}")]
 
     @fx.gen
     def each(url: str) -> Gen[list[Came], AiError]:
         came: list[Came] = []
-        for place, exchange in enumerate(known):
-            came.append((yield from _one(exchange, f"{url}/{place}")))
+        for location, exchange in enumerate(known):
+            came.append((yield from _one(exchange, f"{url}/{location}")))
         return came
 
     with peer(choose=choose) as served:
         found = fx.run(each(served.url))
     return tuple(
-        Replayed(exchange, *came[:3], None if place in sent else came.refusal, sent.get(place))
-        for place, (exchange, came) in enumerate(zip(known, found, strict=True))
+        Replayed(exchange, *came[:3], None if location in sent else came.refusal, sent.get(location))
+        for location, (exchange, came) in enumerate(zip(known, found, strict=True))
     )

@@ -57,8 +57,8 @@ class Desk:
         return Success(p)
 
     def _slow(self, p: Sum) -> Any:
-        begin, end = self.journal.note(f"start {p.a}"), self.journal.note(f"end {p.a}")
-        return begin.and_then(fx.sleep(p.b)).and_then(end).as_(p.a).ensuring(self.journal.note(f"left {p.a}"))
+        start, end = self.journal.note(f"start {p.a}"), self.journal.note(f"end {p.a}")
+        return start.and_then(fx.sleep(p.b)).and_then(end).as_(p.a).ensuring(self.journal.note(f"left {p.a}"))
 
     def served(self, program: Any, model: ScriptedModel) -> Any:
         """The program with handlers, model and a clock that stands still."""

@@ -8,7 +8,7 @@ from anthropic.types import message_create_params
 from openai.types.chat import completion_create_params
 from openai.types.responses import response_create_params
 
-from fxai import PreparedTools
+from fxai.models import PreparedTools
 from tests.kit.sdkcheck import faults
 
 __all__ = ["anthropic_faults", "chat_faults", "responses_faults"]

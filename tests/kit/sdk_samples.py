@@ -133,8 +133,8 @@ sources = anthropic.UrlSources(
     server_tool_results=anthropic.ExceptSources(tools=search),
     user_input=anthropic.AllSources(),
 )
-off = anthropic.Member(enabled=False)
-later = anthropic.Member(defer_loading=True)
+off = anthropic.ToolsetMember(enabled=False)
+later = anthropic.ToolsetMember(defer_loading=True)
 example = [{"command": "ls"}]
 
 ANTHROPIC: Sequence[Tool[Any, Any, Any]] = (

@@ -180,9 +180,9 @@ def sources() -> str:
 def fill_page(page: str) -> str:
     """The page with its generated parts as they are now."""
     for mark, text in (("table", table()), ("facts", facts()), ("sources", sources())):
-        begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
-        before, _, rest = page.partition(begin)
-        page = f"{before}{begin}{text}{end}{rest.partition(end)[2]}"
+        start, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
+        before, _, rest = page.partition(start)
+        page = f"{before}{start}{text}{end}{rest.partition(end)[2]}"
     return page
 
 

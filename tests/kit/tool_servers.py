@@ -220,7 +220,7 @@ def opened() -> Effect[ToolServer, Never, Scope]:
     """The server, with one more tool by which its tools change."""
 
     @fx.gen
-    def begin() -> Gen[ToolServer, Never, Scope]:
+    def start() -> Gen[ToolServer, Never, Scope]:
         server = yield from ToolServer.open(TOOLS, **OPTIONS)
 
         @tool
@@ -231,7 +231,7 @@ def opened() -> Effect[ToolServer, Never, Scope]:
         yield from server.replace(TOOLS.merge(BoundToolkit.make(test_trigger_tool_change)))
         return server
 
-    return begin()
+    return start()
 
 
 def _said(url: str) -> None:

@@ -185,17 +185,17 @@ def _mcp(collector: str | None) -> Effect[Any, Any]:
     return counter.with_tools(numbers).execute("Twice 4?")
 
 
-def _durable(place: Path, *turns: Any) -> Effect[Any, Any]:
+def _durable(location: Path, *turns: Any) -> Effect[Any, Any]:
     live = look_up.handler(_look) | _model(*turns)
     clerk = Agent.make("clerk", toolkit=Toolkit.make(look_up))
-    return clerk.execute("What is a rose?").provide(durable(live, run="order-17", store=place))
+    return clerk.execute("What is a rose?").provide(durable(live, run="order-17", store=location))
 
 
-def _twice(place: Path) -> dict[str, Callable[[], Effect[Any, Any]]]:
+def _twice(location: Path) -> dict[str, Callable[[], Effect[Any, Any]]]:
     broken = fails(InternalProviderError("a secret"))
     return {
-        "durable, first": lambda: _durable(place, _calls(ROSE), broken).catch_all(lambda _: fx.succeed(None)),
-        "durable, again": lambda: _durable(place, _done()),
+        "durable, first": lambda: _durable(location, _calls(ROSE), broken).catch_all(lambda _: fx.succeed(None)),
+        "durable, again": lambda: _durable(location, _done()),
     }
 
 

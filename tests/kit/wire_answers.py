@@ -94,12 +94,12 @@ def _responses(pieces: list[str], calls: _Calls) -> list[dict[str, Any]]:
         found += [{"type": "response.output_text.delta", **at, "delta": piece} for piece in pieces]
         items.append(_message("".join(pieces)))
         found.append({"type": "response.output_item.done", "output_index": 0, "item": items[0]})
-    for place, (name, deltas) in enumerate(calls, len(items)):
-        call = {"type": "function_call", "id": f"i_{place}", "call_id": f"c_{place}", "name": name}
-        begun, index = {**call, "arguments": ""}, {"output_index": place}
+    for location, (name, deltas) in enumerate(calls, len(items)):
+        call = {"type": "function_call", "id": f"i_{location}", "call_id": f"c_{location}", "name": name}
+        begun, index = {**call, "arguments": ""}, {"output_index": location}
         found.append({"type": "response.output_item.added", **index, "item": begun})
         kind, written = "response.function_call_arguments.delta", list(deltas)
-        found += [{"type": kind, **index, "item_id": f"i_{place}", "delta": one} for one in written]
+        found += [{"type": kind, **index, "item_id": f"i_{location}", "delta": one} for one in written]
         items.append({**call, "arguments": "".join(written)})
         found.append({"type": "response.output_item.done", **index, "item": items[-1]})
     response = {"id": "a", "model": "m", "status": "completed", "output": items}
@@ -119,8 +119,8 @@ def _messages(pieces: list[str], calls: _Calls) -> list[dict[str, Any]]:
     blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
     if pieces:
         blocks.append(({"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces]))
-    for place, (name, deltas) in enumerate(calls):
-        call: dict[str, Any] = {"type": "tool_use", "id": f"c_{place}", "name": name, "input": {}}
+    for location, (name, deltas) in enumerate(calls):
+        call: dict[str, Any] = {"type": "tool_use", "id": f"c_{location}", "name": name, "input": {}}
         blocks.append((call, [{"type": "input_json_delta", "partial_json": one} for one in deltas]))
     for index, (block, inside) in enumerate(blocks):
         found.append({"type": "content_block_start", "index": index, "content_block": block})

@@ -23,7 +23,7 @@ MOST = 100
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["reserve", "settle", "renew", "wait"]),
+        st.sampled_from(["reserve", "commit", "renew", "wait"]),
         st.integers(0, 5),  # which reservation
         st.integers(0, 70),  # how much, or how long
         st.booleans(),  # whether the owner's end counts as use
@@ -64,10 +64,10 @@ def _check_steps(kind: Kind, postgres_url: str, steps: list[tuple[str, int, int,
                     held[which] = id_, size, now + 50
                 else:
                     assert refusal.level.committed + refusal.level.reserved + size > MOST
-            elif what == "settle" and which in held:
+            elif what == "commit" and which in held:
                 id_, reserved, _ = held.pop(which)
                 spent = min(size, reserved)
-                allowances.settle(id_, (claim.of(spent),), now=now)
+                allowances.commit(id_, (claim.of(spent),), now=now)
                 used.append((now, spent))
             elif what == "renew" and which in held:
                 id_, reserved, _ = held[which]
@@ -124,7 +124,7 @@ def test_use_beyond_a_reservation_is_counted_and_shuts_the_door(kind: Kind, requ
     with _allowances(kind, server_of(kind, request)) as (allowances, key):
         claim = Claim(key, 10, 20, 60.0)
         assert allowances.reserve("one", (claim,), now=0.0) is None
-        allowances.settle("one", (claim.of(50),), now=0.0)
+        allowances.commit("one", (claim.of(50),), now=0.0)
         refusal = allowances.reserve("two", (claim,), now=30.0)
 
         assert refusal is not None
@@ -137,7 +137,7 @@ def test_use_that_is_told_after_the_end_of_a_reservation_is_counted() -> None:
     allowances, claim = Allowances.in_process(), Claim("k", 80, 100)
     assert allowances.reserve("one", (claim,), now=0.0, lease=50) is None
     assert allowances.reserve("two", (claim,), now=51.0) is None
-    allowances.settle("one", (claim.of(30),), now=52.0)
+    allowances.commit("one", (claim.of(30),), now=52.0)
 
     assert allowances.look_up("k", now=53.0).committed == 30
     refusal = allowances.reserve("three", (claim.of(1),), now=53.0)

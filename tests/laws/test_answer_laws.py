@@ -73,6 +73,6 @@ def test_what_refers_to_the_root_means_the_answer(tree: Any, rules: StrictRules,
 def test_obstacles_are_named_where_they_stand_in_the_schema(rules: StrictRules) -> None:
     """Not in the object that it was put into."""
     schema = JsonSchema.of({"type": "array", "items": {"type": "object", "additionalProperties": True}})
-    (obstacle,) = AnswerForm.of(schema, rules).obstacles
+    (feature,) = AnswerForm.of(schema, rules).unsupported
 
-    assert obstacle.pointer == "/items"
+    assert feature.pointer == "/items"

@@ -15,7 +15,7 @@ from returns.result import Failure
 
 from fxai.messages import AnyPart, Part, Prompt, Response
 from fxai.models import ModelRequest, PreparationError
-from fxai.providers.anthropic import Reader, parse_reply, prepare_request
+from fxai.providers.anthropic import MessagesReader, parse_reply, prepare_request
 from fxai.providers.http import read_events
 from tests.kit.anthropic_replies import (
     ALL_BLOCKS,
@@ -39,13 +39,13 @@ def _whole(reply: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _pieces(body: bytes, cuts: list[int]) -> list[bytes]:
-    places = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
-    return [body[start:end] for start, end in pairwise(places)]
+    locations = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
+    return [body[start:end] for start, end in pairwise(locations)]
 
 
 def _read(body: list[bytes]) -> tuple[Response, bool]:
     """What came of a stream's bytes, and whether it was whole."""
-    reader = Reader(SENT)
+    reader = MessagesReader(SENT)
     told: list[AnyPart] = []
     for event in read_events(body)[0]:
         told += reader.read(event.data).unwrap()
@@ -120,7 +120,7 @@ def test_any_events_are_parts_or_a_typed_failure() -> None:
         events: list[Any] = said if is_array(said) else [said]
         if data.draw(st.booleans()):
             events = events[: data.draw(st.integers(0, len(events)))]
-        reader, told = Reader(SENT), list[AnyPart]()
+        reader, told = MessagesReader(SENT), list[AnyPart]()
         for one in events:
             read = reader.read(json.dumps(one))
             if isinstance(read, Failure):
@@ -146,7 +146,7 @@ def test_whatever_one_member_is_the_reply_is_read_and_goes_back(odd: Any) -> Non
             found = parse_reply(json.dumps(reply).encode(), SENT)
             read += _goes_back(() if isinstance(found, Failure) else found.unwrap())
         for events in replaced(events_of(message([block])), odd):
-            reader, told = Reader(SENT), list[AnyPart]()
+            reader, told = MessagesReader(SENT), list[AnyPart]()
             for event in events:
                 came = reader.read(json.dumps(event))
                 if isinstance(came, Failure):

@@ -313,8 +313,8 @@ class Past:
         if how != "copy":
             del self.messages[at:to]
         if how != "cut" and len(self.messages) + len(piece) < 40:
-            place = self._draw(st.integers(0, len(self.messages)) | st.just(len(self.messages)))
-            self.messages[place:place] = piece
+            location = self._draw(st.integers(0, len(self.messages)) | st.just(len(self.messages)))
+            self.messages[location:location] = piece
 
     def edit(self) -> None:
         """One message changed, as somebody may who holds it."""

@@ -67,7 +67,7 @@ class World:
     def handle(self, job: Job) -> Program:
         """Waits for some turns; its finalizer waits too."""
 
-        def begin() -> None:
+        def start() -> None:
             self.begun.append(job.id)
 
         @fx.gen
@@ -77,7 +77,7 @@ class World:
             return job.id
 
         ended = fx.checkpoint().and_then(fx.sync(lambda: self.ended.append(job.id)))
-        return fx.sync(begin).flat_map(lambda _: waiting().ensuring(ended))
+        return fx.sync(start).flat_map(lambda _: waiting().ensuring(ended))
 
     def served(self, program: Any) -> Any:
         """The program with handlers and model."""
@@ -135,7 +135,7 @@ class _Model(LanguageModel):
         return *calls, Finish("tool-calls")
 
 
-def is_whole(history: Prompt) -> bool:
+def is_complete(history: Prompt) -> bool:
     """Whether each call is answered, but those that wait to be approved."""
     return set(unanswered(history)) <= {one.id for one in history.pending}
 
@@ -339,7 +339,7 @@ def test_a_run_that_is_cut_is_remembered_whole_or_not_at_all(ways: list[Way], ba
         reached("cut in a handler", was_cut and bool(world.begun) and not kept)
         assert len(kept) <= 1
         assert was_cut or cutting.kind == "left" or kept
-        assert all(is_whole(turn) and turn[-1].role == "assistant" for turn in kept)
+        assert all(is_complete(turn) and turn[-1].role == "assistant" for turn in kept)
 
         await fx.run_async(world.served(agent.execute("again")))
         assert len(await fx.run_async(memory.turns())) == len(kept) + 1
@@ -373,13 +373,13 @@ def test_a_turn_of_a_stored_chat_that_is_cut_is_kept_whole_or_not_at_all(ways: l
             kept = await services.run(chat.history)
             reached("cut", was_cut)
             reached("kept", bool(kept))
-            assert is_whole(kept)
+            assert is_complete(kept)
             assert was_cut or cutting.kind == "left" or kept
 
             await services.run(world.served(chat.generate_text("again", toolkit=world.kit)))
             after = await services.run(chat.history)
             assert list(after)[: len(kept)] == list(kept)
-            assert is_whole(after)
+            assert is_complete(after)
             assert len(after) > len(kept)
             world.check()
 
@@ -426,7 +426,7 @@ def test_an_approval_lets_its_call_run_once_however_the_run_is_cut(ways: list[Wa
             assert not had_run or approved & set(world.begun) == had_run
             world.check()
         kept = await fx.run_async(memory.turns())
-        assert all(is_whole(turn) for turn in kept)
+        assert all(is_complete(turn) for turn in kept)
 
     @settings(max_examples=examples(30, least=30))
     @given(st.sampled_from(ways), cuttings(), worlds(), st.booleans(), st.booleans())

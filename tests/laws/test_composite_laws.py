@@ -146,8 +146,8 @@ def test_what_was_shown_is_what_runs(
     layer: Any = outer.layer.provide(handlers | inner.layer.provide(handlers))
     offered: Toolkit[Any] = Toolkit.of([outer.tool])
 
-    def asks(prompt: Any, says: Any) -> Any:
-        model = ScriptedModel.make([says])
+    def asks(prompt: Any, states: Any) -> Any:
+        model = ScriptedModel.make([states])
         answer: Any = LanguageModel.generate_text(prompt, toolkit=offered).provide(layer).provide(model.layer)
         return fx.run(answer)
 

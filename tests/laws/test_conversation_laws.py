@@ -32,8 +32,8 @@ class Step(NamedTuple):
 
     action: Action
     id: str
-    place: int
-    said: str
+    location: int
+    added: str
     ends: bool
 
 
@@ -52,7 +52,7 @@ class Node(msgspec.Struct):
     id: str
     parent: str | None
     user: str
-    said: str
+    added: str
     answer: str
     ended: bool
 
@@ -89,9 +89,9 @@ def shown(nodes: list[Node]) -> list[UIMessage]:
     """The messages of these exchanges as a page has them."""
     messages: list[UIMessage] = []
     for node in nodes:
-        messages.append(UIMessage.make(node.user, "user", node.said))
+        messages.append(UIMessage.make(node.user, "user", node.added))
         if node.ended:
-            messages.append(UIMessage.make(node.answer, "assistant", f"On {node.said}"))
+            messages.append(UIMessage.make(node.answer, "assistant", f"On {node.added}"))
     return messages
 
 
@@ -104,7 +104,7 @@ class Meant(NamedTuple):
     messages: list[UIMessage]
     parent: str | None
     user: str
-    said: str
+    added: str
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message_id: str | None = None
     alone: bool = False
@@ -113,24 +113,24 @@ class Meant(NamedTuple):
 def meant(step: Step, tree: Tree, new: str) -> Meant | None:
     """What a page sends for a step; None where there is nothing to do it to."""
     path = tree.path()
-    place = step.place % len(path) if path else 0
-    there = path[place] if path else None
-    message = UIMessage.make(new, "user", step.said)
+    location = step.location % len(path) if path else 0
+    there = path[location] if path else None
+    message = UIMessage.make(new, "user", step.added)
     if step.action in ("say", "say alone"):
         alone = step.action == "say alone"
-        return Meant([*([] if alone else shown(path)), message], tree.head, new, step.said, alone=alone)
+        return Meant([*([] if alone else shown(path)), message], tree.head, new, step.added, alone=alone)
     if there is None:
         return None
     if step.action == "go back":  # a window that knows less
-        return Meant([*shown(path[: place + 1]), message], there.id, new, step.said)
+        return Meant([*shown(path[: location + 1]), message], there.id, new, step.added)
     if step.action in ("edit", "edit alone"):
-        edited, alone = UIMessage.make(there.user, "user", step.said), step.action == "edit alone"
-        before = [] if alone else shown(path[:place])
+        edited, alone = UIMessage.make(there.user, "user", step.added), step.action == "edit alone"
+        before = [] if alone else shown(path[:location])
         return Meant(
-            [*before, edited], there.parent, there.user, step.said, message_id=_first(path, there), alone=alone
+            [*before, edited], there.parent, there.user, step.added, message_id=_first(path, there), alone=alone
         )
-    again = [*shown(path[:place]), UIMessage.make(there.user, "user", there.said)]
-    return Meant(again, there.parent, there.user, there.said, "regenerate-message", there.answer)
+    again = [*shown(path[:location]), UIMessage.make(there.user, "user", there.added)]
+    return Meant(again, there.parent, there.user, there.added, "regenerate-message", there.answer)
 
 
 def _first(path: list[Node], there: Node) -> str:
@@ -140,8 +140,8 @@ def _first(path: list[Node], there: Node) -> str:
 def body_of(step: Step, wish: Meant) -> bytes:
     """The body of the request."""
     data = [message.to_data() for message in wish.messages]
-    said: dict[str, Any] = {"message": data[-1]} if wish.alone else {"messages": data}
-    return msgspec.json.encode({"id": step.id, "trigger": wish.trigger, "messageId": wish.message_id, **said})
+    added: dict[str, Any] = {"message": data[-1]} if wish.alone else {"messages": data}
+    return msgspec.json.encode({"id": step.id, "trigger": wish.trigger, "messageId": wish.message_id, **added})
 
 
 # -- the stores
@@ -168,7 +168,7 @@ class World:
 
     def play(self, step: Step) -> str:
         """Does a step in all stores and in the reference; says what was done."""
-        tree = self.trees.setdefault(step.id, Tree(OWNERS[step.place % 2]))
+        tree = self.trees.setdefault(step.id, Tree(OWNERS[step.location % 2]))
         if step.action in ("choose", "rename", "forget"):
             return self._change(step, tree)
         number = next(self.clock)
@@ -179,16 +179,16 @@ class World:
         taken = accept(request, fx.run(self.stores[0].load(step.id)), lambda: f"a{number}").unwrap()
         user = taken.user
         assert user is not None
-        assert (taken.parent, user.id, user.text) == (wish.parent, wish.user, wish.said)
+        assert (taken.parent, user.id, user.text) == (wish.parent, wish.user, wish.added)
         self._keep(step, tree, taken, number)
-        tree.nodes.append(Node(f"t{number}", wish.parent, wish.user, wish.said, f"a{number}", step.ends))
+        tree.nodes.append(Node(f"t{number}", wish.parent, wish.user, wish.added, f"a{number}", step.ends))
         tree.head = f"t{number}"
-        tree.title = tree.title or " ".join(wish.said.split())[:80] or "…"
+        tree.title = tree.title or " ".join(wish.added.split())[:80] or "…"
         return step.action if len(tree.path()) == len(tree.nodes) else f"{step.action} on a branch"
 
     def _keep(self, step: Step, tree: Tree, taken: Accepted, number: int) -> None:
         user = taken.user
-        turn = Turn.make(f"t{number}", taken.parent, user, taken.message_id, taken.said, float(number))
+        turn = Turn.make(f"t{number}", taken.parent, user, taken.message_id, taken.added, float(number))
         answer = UIMessage.make(taken.message_id, "assistant", f"On {user.text if user else ''}")
         ended = msgspec.structs.replace(turn, message=answer, ended="done")
         for store in self.stores:
@@ -203,17 +203,17 @@ class World:
             if step.action == "forget":
                 fx.run(store.delete(step.id))
             elif step.action == "rename":
-                fx.run(store.rename(step.id, step.said))
+                fx.run(store.rename(step.id, step.added))
             else:
                 known = fx.run(store.load(step.id))
                 assert known is not None
-                fx.run(store.choose(step.id, known.leaf(tree.nodes[step.place % len(tree.nodes)].id)))
+                fx.run(store.choose(step.id, known.leaf(tree.nodes[step.location % len(tree.nodes)].id)))
         if step.action == "forget":
             del self.trees[step.id]
         elif step.action == "rename":
-            tree.title = step.said
+            tree.title = step.added
         else:
-            tree.head = tree.newest_below(tree.nodes[step.place % len(tree.nodes)].id)
+            tree.head = tree.newest_below(tree.nodes[step.location % len(tree.nodes)].id)
         return step.action
 
     def compare(self, id_: str) -> None:
@@ -227,7 +227,7 @@ class World:
         assert (known.owner, known.title, known.head) == (tree.owner, tree.title, tree.head)
         assert [turn.id for turn in known.path()] == [node.id for node in path]
         assert list(known.ui_messages()) == shown(path)
-        assert [message.text for message in known.history() if message.role == "user"] == [node.said for node in path]
+        assert [message.text for message in known.history() if message.role == "user"] == [node.added for node in path]
         same_place = {node.user: tuple(one.id for one in tree.nodes if one.parent == node.parent) for node in path}
         assert known.versions() == same_place
 
@@ -267,8 +267,8 @@ def test_a_conversation_is_the_tree_that_its_page_makes() -> None:
 def test_a_version_without_an_answer_is_the_one_that_is_shown(tmp_path: Path, before: int) -> None:
     """A message that is sent again as it was, and whose answers did not begin: the chosen one is gone on from."""
     world = World(tmp_path)
-    says: tuple[Action, ...] = tuple("say" for _ in range(before + 1))
-    done = [world.play(Step(action, "c", 0, "0", ends=False)) for action in (*says, "edit", "choose", "say")]
+    states: tuple[Action, ...] = tuple("say" for _ in range(before + 1))
+    done = [world.play(Step(action, "c", 0, "0", ends=False)) for action in (*states, "edit", "choose", "say")]
     assert done[-3:] == ["edit on a branch", "choose", "say on a branch"]
     world.compare("c")
 
@@ -282,9 +282,9 @@ def test_no_text_of_the_agents_can_be_changed_anywhere(steps: list[Step], data: 
         wish = meant(step, tree, f"u{next(number)}") if step.action not in ("choose", "rename", "forget") else None
         if wish is None:
             continue
-        node = Node(f"t{next(number)}", wish.parent, wish.user, wish.said, f"a{next(number)}", True)
-        turn = Turn.make(node.id, node.parent, wish.messages[-1], node.answer, Prompt.make(wish.said), 0.0)
-        answer = UIMessage.make(node.answer, "assistant", f"On {wish.said}")
+        node = Node(f"t{next(number)}", wish.parent, wish.user, wish.added, f"a{next(number)}", True)
+        turn = Turn.make(node.id, node.parent, wish.messages[-1], node.answer, Prompt.make(wish.added), 0.0)
+        answer = UIMessage.make(node.answer, "assistant", f"On {wish.added}")
         turns = (*known.turns, msgspec.structs.replace(turn, message=answer, ended="done"))
         known = msgspec.structs.replace(known, turns=turns, head=node.id)
         tree.nodes.append(node)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai import Agent, LanguageModel, Tool, Toolkit, fx
-from fxai.durable import Question, Reply, Runs, durable
+from fxai.durable import Reply, RunQuestion, Runs, durable
 from fxai.effects import Gen, Layer
 from fxai.messages import Finish, Part, Text, ToolCall
 from fxai.models import ModelRequest
@@ -116,7 +116,7 @@ class _Shop:
             question = report.questions[0]
             yield from self.runs.answer("r", question.id, self._reply(question))
 
-    def _reply(self, question: Question) -> Reply:
+    def _reply(self, question: RunQuestion) -> Reply:
         number: Any = question.params
         if question.kind == "approval":
             return Reply.deny("no") if number % 2 else Reply.approve()

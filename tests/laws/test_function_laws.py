@@ -52,13 +52,13 @@ def written(draw: st.DrawFn) -> Written:
     first = draw(st.integers(0, len(names)))  # the first one that has a default, those by name aside
     defaults: dict[str, Any] = {}
     text: list[str] = []
-    for place, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        text += ["*"] if kind == 2 and kinds.index(2) == place else []
-        optional = draw(st.booleans()) if kind == 2 else place >= first
+    for location, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        text += ["*"] if kind == 2 and kinds.index(2) == location else []
+        optional = draw(st.booleans()) if kind == 2 else location >= first
         if optional:
             defaults[name] = draw(TYPES[types[name]])
         text.append(f"{name} = defaults[{name!r}]" if optional else name)
-        text += ["/"] if kind == 0 and kinds.count(0) == place + 1 else []
+        text += ["/"] if kind == 0 and kinds.count(0) == location + 1 else []
     scope: dict[str, Any] = {"defaults": defaults}
     exec(f"def f({', '.join(text)}): return ({''.join(f'{n}, ' for n in names)})", scope)
     f: Callable[..., Any] = scope["f"]
@@ -71,16 +71,16 @@ def written(draw: st.DrawFn) -> Written:
 
 def _plainly(case: Written) -> Any:
     """What a plain call gives; those that only a place can give are given by it, as far as they are given."""
-    by_place: list[Any] = []
+    by_location: list[Any] = []
     for name in case.positional_only:
         if name not in case.given:
             break
-        by_place.append(case.given[name])
-    taken = case.positional_only[: len(by_place)]
+        by_location.append(case.given[name])
+    taken = case.positional_only[: len(by_location)]
     left = set(case.positional_only) - set(taken)
     if left & set(case.given):  # one before it is left out, which no plain call can say
         return None
-    return case.f(*by_place, **{name: value for name, value in case.given.items() if name not in taken})
+    return case.f(*by_location, **{name: value for name, value in case.given.items() if name not in taken})
 
 
 @given(written())

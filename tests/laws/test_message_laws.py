@@ -161,8 +161,8 @@ PIECES: st.SearchStrategy[StreamPart] = st.one_of(
 @st.composite
 def _cut(draw: st.DrawFn, text: str) -> list[str]:
     """The text in pieces, some of them empty."""
-    places = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
-    return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
+    locations = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
+    return [text[start:end] for start, end in zip([0, *locations], [*locations, len(text)], strict=True)]
 
 
 def _streamed(draw: st.DrawFn, part: Part, name: str) -> list[StreamPart]:
@@ -193,9 +193,9 @@ def _split(draw: st.DrawFn) -> tuple[list[Part], list[StreamPart]]:
     """Whole parts, and a stream of them in which the pieces of different parts interleave in any way."""
     whole: list[Part] = []
     queues: list[list[StreamPart]] = []
-    for place, part in enumerate(draw(st.lists(PARTS, max_size=5))):
-        whole.append(msgspec.structs.replace(part, id=str(place)) if isinstance(part, ToolCall) else part)
-        queues.append(_streamed(draw, part, str(place)))
+    for location, part in enumerate(draw(st.lists(PARTS, max_size=5))):
+        whole.append(msgspec.structs.replace(part, id=str(location)) if isinstance(part, ToolCall) else part)
+        queues.append(_streamed(draw, part, str(location)))
     stream: list[StreamPart] = []
     started = 0
     while any(queues):

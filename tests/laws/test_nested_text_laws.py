@@ -35,10 +35,10 @@ def texted(value: Any, draw: Any, pointer: str, where: list[str]) -> Any:
     return inner
 
 
-def as_said(value: Any, places: tuple[str, ...]) -> Any:
+def as_said(value: Any, locations: tuple[str, ...]) -> Any:
     """The data with the texts at these places, the outermost first, as what they say."""
-    for place in sorted(places, key=lambda one: one.count("/")):
-        tokens = pointer_tokens(place)
+    for location in sorted(locations, key=lambda one: one.count("/")):
+        tokens = pointer_tokens(location)
         if not tokens:
             value = json.loads(value)
             continue
@@ -63,14 +63,14 @@ def test_what_is_read_is_what_the_texts_say() -> None:
         where: list[str] = []
         given_ = texted(meant, data.draw, "", where)
         copy = json.loads(json.dumps(given_))
-        read, places = read_texts(schema, given_)
+        read, locations = read_texts(schema, given_)
 
         assert given_ == copy, "what was given is not changed"
-        assert json.dumps(read, sort_keys=True) == json.dumps(as_said(copy, places), sort_keys=True)
-        assert (read is given_) or places
+        assert json.dumps(read, sort_keys=True) == json.dumps(as_said(copy, locations), sort_keys=True)
+        assert (read is given_) or locations
         refused = bool(schema.validate(given_))
         reached("texts", refused and bool(where))
-        reached("read", refused and bool(places))
+        reached("read", refused and bool(locations))
         reached("as_meant", refused and schema.validate(read) == ())
 
     reached.by(hold, texts=10, as_meant=5)

@@ -187,8 +187,8 @@ def test_items_are_judged_alike_together_and_alone(typed: Typed, draw: st.DataOb
     value = draw.draw(st.lists(good | data | st.sampled_from([3.0, {"a": 3.0}]), max_size=24))
     alone = [one.decode(item) for item in value]
     faults = [
-        Fault(f"/{place}{fault.pointer}", fault.expected, fault.found)
-        for place, result in enumerate(alone)
+        Fault(f"/{location}{fault.pointer}", fault.expected, fault.found)
+        for location, result in enumerate(alone)
         for fault in (result.failure().faults if isinstance(result, Failure) else ())
     ]
 

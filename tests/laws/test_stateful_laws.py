@@ -242,7 +242,7 @@ def test_parallel_changes_lose_nothing(backend: Backend) -> None:
             @fx.gen
             def handle(params: Any) -> Gen[str]:
                 number: int = params["number"]
-                for place, (op, waits) in enumerate(jobs[number]):
+                for location, (op, waits) in enumerate(jobs[number]):
                     for _ in range(waits):
                         yield from fx.checkpoint()
                     match op:
@@ -251,7 +251,7 @@ def test_parallel_changes_lose_nothing(backend: Backend) -> None:
                         case "ticket":
                             tickets.append((yield from taken.modify(lambda value: (value, value + 1))))
                         case "append":
-                            mark = f"{number}.{place}"
+                            mark = f"{number}.{location}"
                             yield from log.update(partial(_put, mark))
                         case "own":
                             yield from owns[number].set((yield from owns[number].now) + 1)

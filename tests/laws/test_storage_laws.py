@@ -61,19 +61,19 @@ def _listening() -> Generator[list[str]]:
 # -- damage
 
 
-def _spread(data: bytes, begin: float, end: float) -> tuple[int, int]:
-    places = sorted(int(place * len(data)) for place in (begin, end))
-    return places[0], places[1] + 1
+def _spread(data: bytes, start: float, end: float) -> tuple[int, int]:
+    locations = sorted(int(location * len(data)) for location in (start, end))
+    return locations[0], locations[1] + 1
 
 
 @st.composite
 def _damages(draw: st.DrawFn) -> tuple[str, Damage]:
     """Something that may happen to a file, by its name."""
-    begin, end, bit = draw(PLACES), draw(PLACES), draw(st.integers(0, 7))
+    start, end, bit = draw(PLACES), draw(PLACES), draw(st.integers(0, 7))
     other, byte = draw(st.binary(min_size=1, max_size=9)), draw(st.sampled_from(b"\0\r\n A\xff"))
 
     def at(data: bytes) -> tuple[int, int]:
-        return _spread(data, begin, end)
+        return _spread(data, start, end)
 
     def flipped(data: bytes) -> bytes:
         i, _ = at(data)
@@ -81,7 +81,7 @@ def _damages(draw: st.DrawFn) -> tuple[str, Damage]:
 
     def lines(data: bytes) -> tuple[list[bytes], int, int]:
         split = data.splitlines(keepends=True)
-        return split, int(begin * len(split)), int(end * len(split))
+        return split, int(start * len(split)), int(end * len(split))
 
     def line_twice(data: bytes) -> bytes:
         split, i, j = lines(data)
@@ -94,9 +94,9 @@ def _damages(draw: st.DrawFn) -> tuple[str, Damage]:
     kinds: dict[str, Damage] = {
         "flipped": flipped,
         "cut": lambda data: data[: at(data)[0]],
-        "cut by a few bytes": lambda data: data[: -1 - int(begin * 8)],
+        "cut by a few bytes": lambda data: data[: -1 - int(start * 8)],
         "tail zeroed": lambda data: data[: at(data)[0]] + bytes(len(data) - at(data)[0]),
-        "a few bytes zeroed at the end": lambda data: data[: -1 - int(begin * 8)] + bytes(1 + int(begin * 8)),
+        "a few bytes zeroed at the end": lambda data: data[: -1 - int(start * 8)] + bytes(1 + int(start * 8)),
         "all zeroed": lambda data: bytes(len(data)),
         "zeroed inside": lambda data: data[: at(data)[0]] + bytes(at(data)[1] - at(data)[0]) + data[at(data)[1] :],
         "taken out": lambda data: data[: at(data)[0]] + data[at(data)[1] :],
@@ -123,10 +123,10 @@ def _memory(kind: str, path: Path) -> Memory:
 def _damaged(path: Path, damage: Damage, moved: bool) -> Path:
     """The file, damaged in its place or, as from a copy, under another name."""
     content = damage(path.read_bytes())
-    place = path.with_name("moved") if moved else path
-    place.write_bytes(content)
-    place.chmod(0o600)
-    return place
+    location = path.with_name("moved") if moved else path
+    location.write_bytes(content)
+    location.chmod(0o600)
+    return location
 
 
 @st.composite
@@ -257,15 +257,15 @@ class _Keepers(RuleBasedStateMachine):
         self._folder = TemporaryDirectory()
         self._number = count()
         self._root = Path(self._folder.name)
-        place = self._root / "deep" / "place"
+        location = self._root / "deep" / "place"
         self._effects: dict[str, Callable[[int], Any]] = {
-            "memory.jsonl": lambda n: Memory.file(place / "memory.jsonl", keep=2).commit(chat(str(n))),
-            "memory.db": lambda n: Memory.sqlite(place / "memory.db", keep=2).commit(chat(str(n))),
-            "chats": lambda n: _held(chat(str(n))).provide(ChatStore.files(place / "chats")),
-            "chats.db": lambda n: _held(chat(str(n))).provide(ChatStore.sqlite(place / "chats.db")),
-            "ledger.json": lambda n: _claimed(str(n)).provide(ApprovalLedger.file(place / "ledger.json")),
-            "ledger.db": lambda n: _claimed(str(n)).provide(ApprovalLedger.sqlite(place / "ledger.db")),
-            "pins.json": lambda n: Pins.file(place / "pins.json").approve("s", {"t": {"description": str(n)}}),
+            "memory.jsonl": lambda n: Memory.file(location / "memory.jsonl", keep=2).commit(chat(str(n))),
+            "memory.db": lambda n: Memory.sqlite(location / "memory.db", keep=2).commit(chat(str(n))),
+            "chats": lambda n: _held(chat(str(n))).provide(ChatStore.files(location / "chats")),
+            "chats.db": lambda n: _held(chat(str(n))).provide(ChatStore.sqlite(location / "chats.db")),
+            "ledger.json": lambda n: _claimed(str(n)).provide(ApprovalLedger.file(location / "ledger.json")),
+            "ledger.db": lambda n: _claimed(str(n)).provide(ApprovalLedger.sqlite(location / "ledger.db")),
+            "pins.json": lambda n: Pins.file(location / "pins.json").approve("s", {"t": {"description": str(n)}}),
         }
 
     @rule(umask=st.sampled_from([0, 0o022, 0o077, 0o277, 0o777]))
@@ -276,8 +276,8 @@ class _Keepers(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), loosened=st.booleans())
     def keep(self, name: str, loosened: bool) -> None:
         """Something is kept, perhaps in files whose modes somebody has loosened."""
-        place = self._root / "deep" / "place"
-        touched = [place / name, place / f"{name}.lock", *(place / name).glob("*")]
+        location = self._root / "deep" / "place"
+        touched = [location / name, location / f"{name}.lock", *(location / name).glob("*")]
         for one in touched if loosened else []:
             if one.is_file():
                 one.chmod(0o666)

@@ -18,9 +18,9 @@ from fxai.schema.strict import (
     ANTHROPIC,
     NULL_LOST,
     OPENAI,
-    Obstacle,
     StrictForm,
     StrictRules,
+    UnsupportedFeature,
     rule_faults,
     strict_form,
 )
@@ -79,33 +79,33 @@ def tamed(document: Any, rules: StrictRules) -> Any:
         form = strict_form(JsonSchema.of(document), rules)
         if isinstance(form, Success):
             break
-        obstacles: Any = form.failure()
-        for obstacle in sorted(obstacles, key=lambda one: one.pointer.count("/"), reverse=True):
-            document = _without(document, obstacle)
+        unsupported: Any = form.failure()
+        for feature in sorted(unsupported, key=lambda one: one.pointer.count("/"), reverse=True):
+            document = _without(document, feature)
         if document_faults(document):
             reject()
     return document
 
 
-def _without(document: Any, obstacle: Obstacle) -> Any:
+def _without(document: Any, feature: UnsupportedFeature) -> Any:
     """The document without one obstacle."""
     copy = json.loads(json.dumps(document))
     there: Any = copy
-    for token in pointer_tokens(obstacle.pointer):
+    for token in pointer_tokens(feature.pointer):
         inner: Any = there[int(token)] if is_array(there) else there.get(token) if is_object(there) else None
         if not (is_object(inner) or is_array(inner)):
             break
         there = inner
     if not is_object(there):
         return copy
-    if obstacle.keyword in ("additionalProperties", "patternProperties", "properties", "unevaluatedProperties"):
+    if feature.keyword in ("additionalProperties", "patternProperties", "properties", "unevaluatedProperties"):
         there.pop("patternProperties", None)
         there.pop("unevaluatedProperties", None)
         there.update(additionalProperties=False, properties=there.get("properties", {}))
-    elif obstacle.keyword == "items":
+    elif feature.keyword == "items":
         there.update(items={"type": "string"})
         there.pop("maxItems", None)
-    elif obstacle.pointer:
+    elif feature.pointer:
         there.clear()
         there.update(type="string")
     return copy

@@ -23,7 +23,7 @@ TOOLS = st.lists(
 )
 
 
-class Place(msgspec.Struct, frozen=True):
+class Location(msgspec.Struct, frozen=True):
     """Where something is."""
 
     name: str
@@ -46,7 +46,9 @@ def test_no_more_bytes_are_sent_than_are_reserved(
     """In any script, with tools and a long history: the whole body, with all that is around the texts."""
     allowances, team = Allowances.in_process(), Limit.budget("team", tokens=10**9)
     sizes = list[tuple[int, int]]()
-    toolkit = Toolkit.make(*(Tool.make(name, parameters=Place, success=str, description=text) for name, text in tools))
+    toolkit = Toolkit.make(
+        *(Tool.make(name, parameters=Location, success=str, description=text) for name, text in tools)
+    )
     messages: list[Message] = [SystemMessage(system)]
     for text in turns:
         messages += [UserMessage.make(text), AssistantMessage.make(text)]

@@ -78,14 +78,14 @@ def test_the_message_says_what_the_run_said(parts: list[Sent]) -> None:
     assert calls == [(part.id, part.params) for part in told.tool_calls]
     for part in told.tool_results:
         (shown,) = (each for each in message.parts if each.get("toolCallId") == part.id)
-        assert _outcome(shown) == _told(part, asked=part.id in asked)
+        assert _outcome(shown) == _warned(part, asked=part.id in asked)
 
 
 def _outcome(part: Any) -> Any:
     return part.get("output") if part["state"] == "output-available" else part.get("errorText", part["state"])
 
 
-def _told(result: Any, *, asked: bool) -> Any:
+def _warned(result: Any, *, asked: bool) -> Any:
     return "output-denied" if asked and isinstance(result.result, Denied) else result.encoded_result
 
 

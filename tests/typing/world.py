@@ -110,11 +110,11 @@ class MyDb(Db):
     """A database."""
 
     def __init__(self, url: str) -> None:
-        self.place = url
+        self.location = url
 
     def query(self, sql: str) -> Effect[list[str], DbFault]:
         """One row."""
-        return fx.succeed([self.place + sql])
+        return fx.succeed([self.location + sql])
 
 
 class MyClock(Clock):

@@ -98,8 +98,8 @@ def failure_result(encoded: Any, *, structured: bool) -> dict[str, Any]:
 
     `structured` must be False if the tool has an output schema, because clients validate structured content against it.
     """
-    told = {"structuredContent": encoded} if structured and is_object(encoded) else {}
-    return {"content": [_text(text_of(encoded))], **told, "isError": True}
+    structured_content = {"structuredContent": encoded} if structured and is_object(encoded) else {}
+    return {"content": [_text(text_of(encoded))], **structured_content, "isError": True}
 
 
 def content_of(shown: Any) -> list[dict[str, Any]]:
@@ -165,7 +165,7 @@ class Approvals:
         self._seconds = seconds
         self._open: dict[str, None] = {}  # by the state in the question, oldest first
 
-    async def settle(
+    async def check(
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: AnyTool
     ) -> dict[str, Any] | Refusal | None:
         """Return None for an approved call. Otherwise return the refusal, or the result with the user's question."""
@@ -305,11 +305,11 @@ class Exchange:
         if isinstance(asks, Failed):
             raise self._internal_error(tool, asks.cause)
         if asks.value:
-            settled = await self._approvals.settle(ctx, params, tool.tool)
-            if isinstance(settled, Refusal):
-                return failure_result(encode_failure(settled), structured=not tool.gives_objects)
-            if settled is not None:
-                return settled
+            checked = await self._approvals.check(ctx, params, tool.tool)
+            if isinstance(checked, Refusal):
+                return failure_result(encode_failure(checked), structured=not tool.gives_objects)
+            if checked is not None:
+                return checked
 
         async with self._turns:
             return self._answer(tool, await run_fiber(self._program(call), in_threads(snapshot.services)))
@@ -319,12 +319,12 @@ class Exchange:
         if seconds is None:
             return call.effect
 
-        def begin(services: ContextOf[Any]) -> EffectOf[Outcome, Any, Any]:
+        def start(services: ContextOf[Any]) -> EffectOf[Outcome, Any, Any]:
             clock: Clock = services.find(Clock, LIVE)
             call.deadline = clock.monotonic() + seconds
             return call.effect.timeout(seconds)
 
-        return Within(begin)
+        return Within(start)
 
     # -- the outcome of a call
 

@@ -156,7 +156,7 @@ class ToolServer:
         source = ToolSource.of(origin)
 
         @gen
-        def begin() -> Gen[ToolServer, Any, Any]:
+        def start() -> Gen[ToolServer, Any, Any]:
             opened: AnyBound = yield from source.open
             server = ToolServer(settings)
             yield from add_finalizer(server._release)
@@ -165,7 +165,7 @@ class ToolServer:
                 yield from fork(server._watch())
             return server
 
-        return begin()
+        return start()
 
     # -- the tools
 
@@ -274,12 +274,12 @@ class ToolServer:
         """Return an ASGI application that serves over streamable HTTP while the enclosing scope is open."""
         settings = HttpSettings.of(options)
 
-        def begin() -> EffectOf[HttpApp, Never, Scope | None]:
+        def start() -> EffectOf[HttpApp, Never, Scope | None]:
             from fxai.mcp.server.http import open_app
 
             return open_app(self._sdk_server, self._exchange, settings, self.settings.max_body)
 
-        return Suspend(begin)
+        return Suspend(start)
 
     def serve_http(
         self, *, on_listening: Callable[[str], object] | None = None, **options: Unpack[HttpOptions]

@@ -64,10 +64,10 @@ from fxai.providers.anthropic.computer_use import (
     Coordinate,
     CoordinateTarget,
     Direction,
-    Member,
     RefTarget,
     Region,
     Target,
+    ToolsetMember,
 )
 from fxai.providers.anthropic.hosted_tools import (
     AllSources,
@@ -109,7 +109,7 @@ from fxai.providers.anthropic.local_tools import (
     memory,
     text_editor,
 )
-from fxai.providers.anthropic.messages_stream import Reader
+from fxai.providers.anthropic.messages_stream import MessagesReader
 from fxai.providers.anthropic.model import AnthropicModel, layer, read_facts
 from fxai.providers.anthropic.options import (
     ClearThinking,
@@ -208,12 +208,11 @@ __all__ = [
     "InputTokens",
     "Insert",
     "InsertNewStr",
-    "Member",
     "MemoryCommand",
+    "MessagesReader",
     "NoSources",
     "OnlySources",
     "PreparedRequest",
-    "Reader",
     "RefTarget",
     "Region",
     "Rename",
@@ -226,6 +225,7 @@ __all__ = [
     "ToolContent",
     "ToolReference",
     "ToolUses",
+    "ToolsetMember",
     "UndoEdit",
     "UrlSource",
     "UrlSources",

@@ -47,7 +47,7 @@ Target: TypeAlias = CoordinateTarget | RefTarget
 
 
 @final
-class Member(Setting, frozen=True):
+class ToolsetMember(Setting, frozen=True):
     """An action of a toolset: True if the model has the action, and True if it must search for the action first."""
 
     enabled: bool | None = None
@@ -202,23 +202,23 @@ ComputerAction: TypeAlias = (
 class ComputerConfigs(Setting, frozen=True):
     """The actions of the computer that the model has. By default, the provider's defaults apply."""
 
-    cursor_position: Member | None = None
-    double_click: Member | None = None
-    hold_key: Member | None = None
-    key: Member | None = None
-    left_click: Member | None = None
-    left_click_drag: Member | None = None
-    left_mouse_down: Member | None = None
-    left_mouse_up: Member | None = None
-    middle_click: Member | None = None
-    mouse_move: Member | None = None
-    right_click: Member | None = None
-    screenshot: Member | None = None
-    scroll: Member | None = None
-    triple_click: Member | None = None
-    type: Member | None = None
-    wait: Member | None = None
-    zoom: Member | None = None
+    cursor_position: ToolsetMember | None = None
+    double_click: ToolsetMember | None = None
+    hold_key: ToolsetMember | None = None
+    key: ToolsetMember | None = None
+    left_click: ToolsetMember | None = None
+    left_click_drag: ToolsetMember | None = None
+    left_mouse_down: ToolsetMember | None = None
+    left_mouse_up: ToolsetMember | None = None
+    middle_click: ToolsetMember | None = None
+    mouse_move: ToolsetMember | None = None
+    right_click: ToolsetMember | None = None
+    screenshot: ToolsetMember | None = None
+    scroll: ToolsetMember | None = None
+    triple_click: ToolsetMember | None = None
+    type: ToolsetMember | None = None
+    wait: ToolsetMember | None = None
+    zoom: ToolsetMember | None = None
 
 
 # -- a browser
@@ -486,34 +486,34 @@ BrowserAction: TypeAlias = (
 class BrowserConfigs(Setting, frozen=True):
     """The actions of the browser that the model has. By default, the provider's defaults apply."""
 
-    close_tab: Member | None = None
-    double_click: Member | None = None
-    file_upload: Member | None = None
-    find: Member | None = None
-    form_input: Member | None = None
-    get_page_text: Member | None = None
-    hold_key: Member | None = None
-    hover: Member | None = None
-    javascript_exec: Member | None = None
-    key: Member | None = None
-    left_click: Member | None = None
-    left_click_drag: Member | None = None
-    left_mouse_down: Member | None = None
-    left_mouse_up: Member | None = None
-    list_tabs: Member | None = None
-    middle_click: Member | None = None
-    mouse_move: Member | None = None
-    navigate: Member | None = None
-    new_tab: Member | None = None
-    read_console: Member | None = None
-    read_network: Member | None = None
-    read_page: Member | None = None
-    right_click: Member | None = None
-    screenshot: Member | None = None
-    scroll: Member | None = None
-    scroll_to: Member | None = None
-    switch_tab: Member | None = None
-    triple_click: Member | None = None
-    type: Member | None = None
-    wait: Member | None = None
-    zoom: Member | None = None
+    close_tab: ToolsetMember | None = None
+    double_click: ToolsetMember | None = None
+    file_upload: ToolsetMember | None = None
+    find: ToolsetMember | None = None
+    form_input: ToolsetMember | None = None
+    get_page_text: ToolsetMember | None = None
+    hold_key: ToolsetMember | None = None
+    hover: ToolsetMember | None = None
+    javascript_exec: ToolsetMember | None = None
+    key: ToolsetMember | None = None
+    left_click: ToolsetMember | None = None
+    left_click_drag: ToolsetMember | None = None
+    left_mouse_down: ToolsetMember | None = None
+    left_mouse_up: ToolsetMember | None = None
+    list_tabs: ToolsetMember | None = None
+    middle_click: ToolsetMember | None = None
+    mouse_move: ToolsetMember | None = None
+    navigate: ToolsetMember | None = None
+    new_tab: ToolsetMember | None = None
+    read_console: ToolsetMember | None = None
+    read_network: ToolsetMember | None = None
+    read_page: ToolsetMember | None = None
+    right_click: ToolsetMember | None = None
+    screenshot: ToolsetMember | None = None
+    scroll: ToolsetMember | None = None
+    scroll_to: ToolsetMember | None = None
+    switch_tab: ToolsetMember | None = None
+    triple_click: ToolsetMember | None = None
+    type: ToolsetMember | None = None
+    wait: ToolsetMember | None = None
+    zoom: ToolsetMember | None = None

@@ -190,8 +190,8 @@ def answer_limit(request: ModelRequest, default: int | None, facts: ModelFacts, 
     if facts.window_limits_answer and facts.context_window is not None:
         estimate = estimate_request(request).tokens
         # the estimate of a prompt can be too low by a quarter
-        rooms = (facts.context_window - estimate * 5 // 4 - _MARGIN, facts.context_window - estimate)
-        most = min(most, next((room for room in rooms if room > 0), most))
+        spaces = (facts.context_window - estimate * 5 // 4 - _MARGIN, facts.context_window - estimate)
+        most = min(most, next((space for space in spaces if space > 0), most))
     if wanted is not None and most < wanted:
         problem = f"the model {facts.model!r} accepts at most {most} for this request; fxai sends {most}"
         notes.warn("unsupported-option", "max_tokens", f"max_tokens: {problem}")

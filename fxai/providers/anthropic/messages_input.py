@@ -411,27 +411,29 @@ class HistoryWriter:
         """
         self._written = formed = self._form.add(messages)
         blocks: list[dict[str, Any]] = []
-        for place, message in enumerate(formed):
-            blocks += self._add(message, place)
+        for location, message in enumerate(formed):
+            blocks += self._add(message, location)
         self._written = ()
         if formed:
             self._ends_in_system = formed[-1].role == "system"
         return blocks
 
-    def _add(self, message: Message, place: int) -> list[dict[str, Any]]:
+    def _add(self, message: Message, location: int) -> list[dict[str, Any]]:
         match message:
             case SystemMessage():
-                return self._add_system(message, place)
+                return self._add_system(message, location)
             case UserMessage():
                 made = [(one, text_block(one) if one.type == "text" else file_block(one)) for one in message.content]
                 blocks = [with_cache(block, part.metadata) for part, block in made if block is not None]
-                return self._say("user", blocks, message.metadata)
+                return self._write_message("user", blocks, message.metadata)
             case AssistantMessage():
                 return self._add_turn(message)
             case ToolMessage():
                 results = [part for part in message.content if part.type == "tool-result"]
                 answers = [self._answer(part) for part in results if part.id not in self._declined]
-                return self._say("user", answers, {})  # the provider does not receive answers to approval requests
+                return self._write_message(
+                    "user", answers, {}
+                )  # the provider does not receive answers to approval requests
 
     def history(self, left_out: frozenset[int] = frozenset()) -> History:
         """Return the history. Later messages do not change the returned value.
@@ -472,22 +474,22 @@ class HistoryWriter:
         notes.append(f"{problem}: fxai appends a user message that asks it to continue")
         return [*messages, {"role": "user", "content": [{"type": "text", "text": _CONTINUE}]}]
 
-    def _add_system(self, message: SystemMessage, place: int) -> list[dict[str, Any]]:
+    def _add_system(self, message: SystemMessage, location: int) -> list[dict[str, Any]]:
         text = {"type": "text", "text": message.content}
         blocks = [with_cache(text, message.metadata)] if message.content.strip() else []
-        if self._facts.system_between and self._has_turn(place):
-            return self._say("system", [*blocks, *self._changes.blocks(message)], {})
+        if self._facts.system_between and self._has_turn(location):
+            return self._write_message("system", [*blocks, *self._changes.blocks(message)], {})
         self._changes.leave(message)
         if self._messages:  # the head was sent before; changing it would break the prefix
             marked = [{**block, "text": _mark_system(block["text"])} for block in blocks]
-            return self._say("user", marked, {})
+            return self._write_message("user", marked, {})
         self._system += blocks
         return blocks
 
-    def _has_turn(self, place: int) -> bool:
+    def _has_turn(self, location: int) -> bool:
         """Return True if a system message is valid here: after a user message and before the model's turn."""
         before = self._messages[-1]["role"] if self._messages else None
-        behind = next((one.role for one in self._written[place + 1 :] if one.role != "system"), "assistant")
+        behind = next((one.role for one in self._written[location + 1 :] if one.role != "system"), "assistant")
         return before in ("user", "system") and behind == "assistant"
 
     def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
@@ -496,7 +498,7 @@ class HistoryWriter:
         blocks = [block for _, block in made]
         if self._digest is not None:
             self.thoughts += _thoughts(made, self._digest.hexdigest())
-        written = self._say("assistant", blocks, message.metadata)
+        written = self._write_message("assistant", blocks, message.metadata)
         ids = (own_metadata(part.metadata).get("container") for part in message.content if part.type == "text")
         self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
         return written
@@ -519,7 +521,7 @@ class HistoryWriter:
         self._declined |= declined
         return [one for one in made if one[1].get("type") != "tool_use" or one[1]["id"] not in declined]
 
-    def _say(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> list[dict[str, Any]]:
+    def _write_message(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> list[dict[str, Any]]:
         if not blocks:
             return []
         last = next((at for at in reversed(range(len(blocks))) if blocks[at].get("type") not in _UNMARKED), None)

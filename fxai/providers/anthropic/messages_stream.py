@@ -1,4 +1,4 @@
-"""Streams of Anthropic's Messages API. Use `Reader` to convert the events of a stream to the parts of a response.
+"""Streams of Anthropic's Messages API. Use `MessagesReader` to convert events to the parts of a response.
 
 The reader handles each event once and joins each text once, so the cost is linear in the length of the stream. Blocks
 can alternate. Their index identifies them.
@@ -6,7 +6,7 @@ can alternate. Their index identifies them.
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.model_request import ModelRequest
 >>> from fxai.providers.anthropic.request import prepare_request
->>> reader = Reader(prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5", stream=True))
+>>> reader = MessagesReader(prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5", stream=True))
 >>> [part.type for part in reader.read('{"type": "message_start", "message": {"id": "msg_1"}}').unwrap()]
 ['response-metadata']
 >>> print(reader.end().failure())
@@ -84,7 +84,7 @@ class _Open:
 
 
 @final
-class Reader:
+class MessagesReader:
     """A reader of the events of a stream. Create a new reader for each stream."""
 
     def __init__(self, sent: PreparedRequest, *, method: str = "ask_stream") -> None:
@@ -162,7 +162,7 @@ class Reader:
             case "message_start":
                 return self._start(event.get("message"))
             case "content_block_start":
-                return self._begin(_index(event), event.get("content_block"))
+                return self._start_block(_index(event), event.get("content_block"))
             case "content_block_delta":
                 return self._extend(_index(event), event.get("delta"))
             case "content_block_stop":
@@ -185,8 +185,8 @@ class Reader:
         metadata, before = metadata_of(message, self._sent), self._metadata
         self._metadata = metadata
         warnings = self._sent.warnings if before is None else ()
-        told = () if metadata == before else (metadata,)  # a server behind a proxy can send the start twice
-        return (*warnings, *told, *self._blocks_at_start(message))
+        changed = () if metadata == before else (metadata,)  # a server behind a proxy can send the start twice
+        return (*warnings, *changed, *self._blocks_at_start(message))
 
     def _blocks_at_start(self, message: dict[str, Any]) -> Iterable[StreamPart]:
         """Return the parts of a message that is complete at its start, such as a message with a program's calls."""
@@ -194,10 +194,10 @@ class Reader:
         if message.get("stop_reason") is None or not is_array(content):
             return
         for index, block in enumerate(content):
-            yield from self._begin(index, block)
+            yield from self._start_block(index, block)
             yield from self._stop(index)
 
-    def _begin(self, index: int, block: Any) -> Iterable[StreamPart]:
+    def _start_block(self, index: int, block: Any) -> Iterable[StreamPart]:
         kind = text_at(block, "type", "/content_block")
         ended = list(self._stop(index)) if index in self._open else []  # some servers reuse an index
         block = self._blocks.with_id(block)

@@ -34,7 +34,7 @@ from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
 from fxai.providers.anthropic.known_models import TABLE
 from fxai.providers.anthropic.known_models import facts as facts_by_name
-from fxai.providers.anthropic.messages_stream import Reader
+from fxai.providers.anthropic.messages_stream import MessagesReader
 from fxai.providers.anthropic.model_endpoint import facts_from
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply
@@ -169,7 +169,7 @@ class AnthropicModel(LanguageModel):
 
         If the stream breaks, the delayed parts precede the failure.
         """
-        reader, tags = Reader(sent, method=method), ThinkTags(NAME)
+        reader, tags = MessagesReader(sent, method=method), ThinkTags(NAME)
         pull = yield from self._client.events(_PATH, sent.encoded, headers=sent.headers, method=method).pull()
         events: Effect[Any] = pull.catch_all(fx.succeed)
         failed: AiError | None = None
@@ -204,7 +204,7 @@ def _read_whole(body: bytes, sent: PreparedRequest) -> Result[tuple[Part, ...], 
     """Return the parts of a whole answer. Some servers send a stream of events to every request."""
     if not FIRST_FIELD.match(body):
         return parse_reply(body, sent)
-    reader, parts = Reader(sent, method="ask"), list[StreamPart]()
+    reader, parts = MessagesReader(sent, method="ask"), list[StreamPart]()
     events, _ = read_events([body])  # `end` reports an event that was cut
     for event in events:
         if not (event.is_empty or reader.done):

@@ -92,9 +92,9 @@ def merge(facts: ModelFacts, body: bytes, *, checked: date) -> Result[ModelFacts
         page = msgspec.json.decode(body, type=_Page)
     except JSON_ERRORS as error:
         return Failure(InvalidOutputError(description=f"the answer does not describe a model: {error}"))
-    told = {name: value for name, value in _values(page).items() if value is not None}
-    sources = {**facts.sources, **{name: FactSource((_SOURCE,), checked) for name in told}}
-    return Success(msgspec.structs.replace(facts, **told, sources=sources))
+    stated = {name: value for name, value in _values(page).items() if value is not None}
+    sources = {**facts.sources, **{name: FactSource((_SOURCE,), checked) for name in stated}}
+    return Success(msgspec.structs.replace(facts, **stated, sources=sources))
 
 
 def _values(page: _Page) -> dict[str, Any]:

@@ -248,10 +248,10 @@ class Blocks:
             error = "the answer is empty, and the server states no reason"
         if error is not None:
             raise ReplyError("/stop_reason", "the answer ended early", reason_of_body(error))
-        said = {key: one for key, one in ended.items() if key not in _PLACED and one is not None}
+        rest = {key: one for key, one in ended.items() if key not in _PLACED and one is not None}
         counts: Mapping[str, Any] = usage if is_object(usage) else {}
         details = {key: one for key, one in counts.items() if key not in _COUNTS and one is not None}
-        extras = {**said, **({"usage": details} if details else {})}
+        extras = {**rest, **({"usage": details} if details else {})}
         reason = _reason(ended.get("stop_reason"), has_calls=self._has_calls, has_answer=self._has_answer)
         refusal = _refusal(ended) if reason == "content-filter" else None
         finish = Finish(reason, _usage(counts), refusal, metadata={NAME: extras} if extras else {})
@@ -285,11 +285,11 @@ class Blocks:
         url = citation.get("url") or citation.get("source")
         if isinstance(url, str):
             return Source(name, _text(citation, "title"), url)
-        place = citation.get("document_index")
-        if not isinstance(place, int):
+        location = citation.get("document_index")
+        if not isinstance(location, int):
             return None
         documents = self._sent.documents
-        document = documents[place] if 0 <= place < len(documents) else Document()
+        document = documents[location] if 0 <= location < len(documents) else Document()
         title = _text(citation, "document_title") or document.title
         return Source(name, title, media_type=document.media_type or "application/octet-stream")
 

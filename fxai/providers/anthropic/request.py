@@ -281,7 +281,7 @@ class _Writing:
             self.body["output_config"] = {"format": {"type": "json_schema", "schema": answer.document}}
             return
         if self._facts.structured_output and must:
-            where = answer.obstacles[0] if answer.obstacles else None
+            where = answer.unsupported[0] if answer.unsupported else None
             pointer, keyword = ("", None) if where is None else (where.pointer, where.keyword)
             problem = f"the answer must be strict: {why}"
             raise PreparationError(UnsupportedSchemaError(description=problem, pointer=pointer, keyword=keyword))
@@ -293,8 +293,8 @@ class _Writing:
         """Return the reason why structured outputs cannot enforce the schema, or None if they can."""
         if not self._facts.structured_output:
             return "the model has no structured outputs"
-        if answer.obstacles:
-            return f"the schema has no strict form: {'; '.join(map(str, answer.obstacles))}"
+        if answer.unsupported:
+            return f"the schema has no strict form: {'; '.join(map(str, answer.unsupported))}"
         strict = [form.document.to_dict() for form in self._tools.strict.values()]
         cost = sum((cost_of(document) for document in strict), cost_of(answer.document))
         over = msgspec.structs.replace(cost, tools=len(strict)).beyond(MOST)

@@ -26,13 +26,13 @@ from fxai.models.prepared_tools import (
     Notes,
     PreparationError,
     PreparedTools,
-    Settled,
+    ToolForm,
     Toolset,
     choice_mode,
     choose_tools,
+    form_of,
     options_of,
     refuse_approval,
-    settle,
     without_nulls,
 )
 from fxai.models.tool_limit import narrow_choice, shorten, within_number
@@ -108,16 +108,16 @@ def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
         yield from _schemas(one)
 
 
-def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Settled]:
+def within(forms: Sequence[ToolForm], provided: int, notes: Notes) -> list[ToolForm]:
     """Disable the strict mode of tools above the limits. `provided` is the number of the provider's strict tools.
 
     Raises:
         PreparationError: If the tools with the annotation `Strict` exceed a limit.
     """
-    kept: list[Settled | None] = list(settled)
+    kept: list[ToolForm | None] = list(forms)
     spent = Cost(tools=provided)
-    for at in sorted(range(len(settled)), key=lambda at: settled[at].tool.get(Strict) is not True):
-        one = settled[at]
+    for at in sorted(range(len(forms)), key=lambda at: forms[at].tool.get(Strict) is not True):
+        one = forms[at]
         if one.form is None or not one.strict:
             continue
         after = spent + cost_of(one.form.document.to_dict())
@@ -286,15 +286,15 @@ class Writer:
         self._notes.refuse(tool, "is another provider's", _WHERE)
         return False
 
-    def write(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
+    def write(self, forms: ToolForm, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
         """Encode a local tool or a tool of Anthropic, with its Anthropic name."""
-        tool, kind = settled.tool, kind_of(settled.tool)
-        flag = {} if settled.strict is None else {"strict": settled.strict}
-        more = {**flag, **self._examples(settled), **extras}
+        tool, kind = forms.tool, kind_of(forms.tool)
+        flag = {} if forms.strict is None else {"strict": forms.strict}
+        more = {**flag, **self._examples(forms), **extras}
         if tool.provider is None:
             description = shorten(tool, MESSAGES, self._notes)
             about = {} if description is None else {"description": description}
-            return {"name": wire, **about, "input_schema": settled.document, **more}
+            return {"name": wire, **about, "input_schema": forms.document, **more}
         name = {} if kind in TOOLSETS else {"name": wire}
         return {"type": kind, **name, **without_nulls(msgspec.to_builtins(tool.provider.args)), **more}
 
@@ -328,8 +328,8 @@ class Writer:
         }
         return {name: value for name, value in extras.items() if value is not None}
 
-    def _examples(self, settled: Settled) -> dict[str, Any]:
-        tool, form = settled.tool, settled.form
+    def _examples(self, forms: ToolForm) -> dict[str, Any]:
+        tool, form = forms.tool, forms.form
         if not tool.input_examples:
             return {}
         if tool.provider is not None and not kind_of(tool).startswith(_WITH_EXAMPLES):
@@ -406,16 +406,16 @@ def prepare_tools(
     searches = any(kind_of(tool).startswith("tool_search_tool_") for tool in takes)
     extras = _check_deferral({tool.name: writer.extras(tool) for tool in takes}, notes, searches=searches)
     known = TABLE.facts(model) if facts is None else TABLE.complete(facts)
-    settled = _settle_all(takes, extras, strict_json_schema, True if known.strict_tools else None, notes)
-    settled = within_number(settled, MESSAGES, tool_choice, notes)
-    sent = tuple(one.tool for one in settled)
+    forms = _forms(takes, extras, strict_json_schema, True if known.strict_tools else None, notes)
+    forms = within_number(forms, MESSAGES, tool_choice, notes)
+    sent = tuple(one.tool for one in forms)
     naming = NameMap.of(sent, NAMES)
-    wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
+    wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in forms]
     check_marks({"tools": wires}, naming.names, notes, known.cache_marks or 0)
     parallel = _parallel(parallel_tool_calls, extras, notes)
     fields = {"tools": wires, "tool_choice": _choice(narrow_choice(tool_choice, notes), parallel, sent, naming, notes)}
     toolsets = (Toolset(TOOLSETS[kind_of(tool)], tool.name) for tool in sent if kind_of(tool) in TOOLSETS)
-    return PreparedTools.make(fields, naming, notes=notes, settled=settled, toolsets=toolsets)
+    return PreparedTools.make(fields, naming, notes=notes, forms=forms, toolsets=toolsets)
 
 
 def _choose(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes) -> tuple[AnyTool, ...]:
@@ -461,29 +461,29 @@ def _parallel(parallel: bool | None, extras: _Extras, notes: Notes) -> bool | No
     return parallel
 
 
-def _settle_all(
+def _forms(
     sent: Sequence[AnyTool], extras: _Extras, config: bool | None, default: bool | None, notes: Notes
-) -> list[Settled]:
-    found: list[Settled | None] = []
+) -> list[ToolForm]:
+    found: list[ToolForm | None] = []
     for tool in sent:
         if tool.provider is not None:
-            found.append(_settle_provided(tool, default, notes))
+            found.append(_provided_form(tool, default, notes))
         elif runs_in_programs(extras[tool.name]) and resolve_strict(tool.get(Strict), config, default):
             _check_programs(tool, notes)
             loose = tool.annotate(Strict, False)
-            found.append(settle(loose, MESSAGES, ANTHROPIC, config=None, default=default, notes=notes))
+            found.append(form_of(loose, MESSAGES, ANTHROPIC, config=None, default=default, notes=notes))
         else:
-            found.append(settle(tool, MESSAGES, ANTHROPIC, config=config, default=default, notes=notes))
-    settled = [one for one in found if one is not None]
-    provided = sum(1 for one in settled if one.tool.provider is not None and one.strict)
-    return within(settled, provided, notes)
+            found.append(form_of(tool, MESSAGES, ANTHROPIC, config=config, default=default, notes=notes))
+    forms = [one for one in found if one is not None]
+    provided = sum(1 for one in forms if one.tool.provider is not None and one.strict)
+    return within(forms, provided, notes)
 
 
-def _settle_provided(tool: AnyTool, default: bool | None, notes: Notes) -> Settled:
+def _provided_form(tool: AnyTool, default: bool | None, notes: Notes) -> ToolForm:
     asked = None if kind_of(tool) in TOOLSETS else tool.get(Strict)
     if asked and default is None:
         notes.not_strict(tool, "the model has no strict mode")
-    return Settled(tool, asked if default else None)
+    return ToolForm(tool, asked if default else None)
 
 
 def _check_programs(tool: AnyTool, notes: Notes) -> None:

@@ -1,7 +1,7 @@
 """Anthropic's files. Use `files_layer` to upload and list the files of a workspace with the service `FileStore`.
 
->>> said = {"id": "file_1", "filename": "report.pdf", "mime_type": "application/pdf", "size_bytes": 9}
->>> read_file(said).part.data
+>>> data = {"id": "file_1", "filename": "report.pdf", "mime_type": "application/pdf", "size_bytes": 9}
+>>> read_file(data).part.data
 FileUrl(url='file_1')
 """
 

@@ -143,7 +143,7 @@ class Host:
 
     @fx.gen
     def _initialise(self, process: Process, params: str) -> Gen[Process, HostFailure, Scope]:
-        process.begin()
+        process.start_request()
         init = encode_line({"type": "init", "version": VERSION, "params": json.loads(params)})
         yield from fx.fork(fx.wait(lambda: process.send(init, last=False)))
         deadline = yield from self._deadline()
@@ -169,7 +169,7 @@ class Host:
         if process.left_over:
             text = f"extra output after the answer: {_quote(process.left_over)}"
             return (yield from self._fail(process, "invalid-output", text))
-        process.begin()
+        process.start_request()
         line, last = compose(number, process.takes), self._program.lifetime == "request"
         yield from fx.fork(fx.wait(lambda: process.send(line, last=last)))
         deadline = yield from self._deadline()
@@ -195,7 +195,7 @@ class Host:
                 return (yield from self._fail(process, "invalid-output", message.description))
             yield from hear(Delta(text=f"{between}{message.text}"))
             between = "\n"
-        yield from fx.wait(process.settle)
+        yield from fx.wait(process.wait_ended)
         if process.exit_code:
             return (yield from self._fail(process, "ended", ""))
         return _DONE
@@ -222,7 +222,7 @@ class Host:
     @fx.gen
     def _cut(self, process: Process, message: Message | Unreadable) -> Gen[None, HostFailure]:
         """Fail if the last line is incomplete: the line end is missing, and the message or the exit code is invalid."""
-        yield from fx.wait(process.settle)
+        yield from fx.wait(process.wait_ended)
         if isinstance(message, Unreadable) or process.exit_code:
             yield from self._fail(process, "ended", "in the middle of a line")
 
@@ -264,7 +264,7 @@ class Host:
                 process, "ended", when if process.exit_code is not None else f"the program closed its output {when}"
             )
 
-        return fx.wait(process.settle).flat_map(fail)
+        return fx.wait(process.wait_ended).flat_map(fail)
 
     def _fail(self, process: Process, problem: HostProblem, text: str) -> Effect[Never, HostFailure]:
         code = process.exit_code if problem == "ended" else None

@@ -34,7 +34,7 @@ from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest, ToolChoice
 from fxai.providers.host.host import Host
 from fxai.providers.host.program import HostFailure, HostOptions, Program, Take, program_of, reason_of
-from fxai.providers.host.protocol import Broken, Message, Reply, encode_line
+from fxai.providers.host.protocol import Broken, HostReply, Message, encode_line
 from fxai.tools.tool import AnyTool, Tool
 
 _MODULE: Final = "host"
@@ -126,7 +126,7 @@ def model(
 def _turn(
     host: Host, request: ModelRequest, question: _Question, program: Program, channel: Channel[StreamPart]
 ) -> Gen[None, HostFailure]:
-    reply = Reply(program.name, {tool.name: Tool.is_dynamic(tool) for tool in request.tools})
+    reply = HostReply(program.name, {tool.name: Tool.is_dynamic(tool) for tool in request.tools})
 
     def compose(number: int, takes: frozenset[str]) -> bytes:
         reply.warnings = (*question.warnings, *_omissions(request, takes))
@@ -229,8 +229,8 @@ def _omissions(request: ModelRequest, takes: frozenset[str]) -> list[WarningPart
     for tool in request.tools:
         if tool not in offered:
             why = "another provider runs it" if Tool.is_provider_defined(tool) else _not_taken("tools")
-            said = f"tool {tool.name!r} was omitted: {why}"
-            found.append(WarningPart(said, kind="unsupported-tool", subject=tool.name))
+            problem = f"tool {tool.name!r} was omitted: {why}"
+            found.append(WarningPart(problem, kind="unsupported-tool", subject=tool.name))
     if request.response_schema is not None and "schema" not in takes:
         found.append(_ignored_option("response_schema", "schema"))
     if "options" not in takes:

@@ -22,7 +22,7 @@ from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf, Gen
 from fxai.providers.host.host import Host
 from fxai.providers.host.program import HostFailure, HostOptions, HostProblem, Program, program_of
-from fxai.providers.host.protocol import Delta, Message, Progress, encode_line
+from fxai.providers.host.protocol import Delta, HostProgress, Message, encode_line
 from fxai.providers.host.protocol import Result as Answer
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
@@ -58,8 +58,8 @@ def _public_fields(failure: HostFailure) -> _Public:
     return _Public(**{name: getattr(failure, name) for name in _Public.__struct_fields__})
 
 
-def _read(told: _Public) -> HostFailure:
-    return HostFailure(**msgspec.structs.asdict(told))
+def _read(failure: _Public) -> HostFailure:
+    return HostFailure(**msgspec.structs.asdict(failure))
 
 
 _FAILURE: Final[Schema[HostFailure]] = Schema.of(
@@ -156,19 +156,19 @@ def _call(made: AnyTool, host: Host, program: Program, params: Any, context: Cal
         return line or encode_line({"type": "call", "id": number, "tool": made.identity.name, "params": data})
 
     def hear(message: Message) -> EffectOf[None, HostFailure, None]:
-        if isinstance(message, Progress):
+        if isinstance(message, HostProgress):
             return _preliminary(made, message, context)
         if isinstance(message, Delta):
             pieces.append(message.text)
             return fx.succeed(None)
-        said = f"a tool must send progress, result, or error, got {type(message).__name__}"
-        return fx.fail(HostFailure(program.name, "invalid-output", said)).as_(None)
+        problem = f"a tool must send progress, result, or error, got {type(message).__name__}"
+        return fx.fail(HostFailure(program.name, "invalid-output", problem)).as_(None)
 
     answer = yield from host.exchange(compose, hear)
     found = _value(made, answer, "".join(pieces))
     if isinstance(found, Failure):
-        said = f"the result does not match the success type of {made.name!r}: {found.failure()}"
-        return (yield from fx.fail(HostFailure(program.name, "invalid-output", said)))
+        problem = f"the result does not match the success type of {made.name!r}: {found.failure()}"
+        return (yield from fx.fail(HostFailure(program.name, "invalid-output", problem)))
     return found.unwrap()
 
 
@@ -178,15 +178,15 @@ def _line(program: Program, data: object) -> Effect[bytes | None, HostFailure]:
         return fx.succeed(None)
     line = program.input_line(data if isinstance(data, str) else msgspec.json.encode(data).decode())
     if line is None:
-        said = 'the program reads one line per request, and the request has several. Set lifetime="request"'
-        return fx.fail(HostFailure(program.name, "invalid-input", said))
+        problem = 'the program reads one line per request, and the request has several. Set lifetime="request"'
+        return fx.fail(HostFailure(program.name, "invalid-input", problem))
     return fx.succeed(line)
 
 
-def _preliminary(made: AnyTool, message: Progress, context: CallContext) -> EffectOf[None]:
+def _preliminary(made: AnyTool, message: HostProgress, context: CallContext) -> EffectOf[None]:
     """Emit the progress of the program as a preliminary result if it has the success type."""
-    said = message.message if message.value is msgspec.UNSET else message.value
-    return made.success.decode(said).map(context.preliminary).value_or(fx.succeed(None))
+    problem = message.message if message.value is msgspec.UNSET else message.value
+    return made.success.decode(problem).map(context.preliminary).value_or(fx.succeed(None))
 
 
 def _value(made: AnyTool, answer: Answer, pieces: str) -> Result[Any, DecodeFailure]:
@@ -194,5 +194,5 @@ def _value(made: AnyTool, answer: Answer, pieces: str) -> Result[Any, DecodeFail
     if answer.value is not msgspec.UNSET:
         return made.success.decode(answer.value)
     text = pieces if answer.text is None else answer.text
-    said = made.success.decode(text)
-    return said if isinstance(said, Success) else made.success.decode_json(text)
+    problem = made.success.decode(text)
+    return problem if isinstance(problem, Success) else made.success.decode_json(text)

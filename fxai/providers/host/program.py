@@ -319,7 +319,7 @@ class Process:
 
     # -- writing
 
-    def begin(self) -> None:
+    def start_request(self) -> None:
         """Start a request."""
         self.busy, self._sent, self._read = True, False, 0
 
@@ -374,7 +374,7 @@ class Process:
         finally:
             self._drained.set()
 
-    async def settle(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait until the process ended and its stderr was read, at most for its grace period."""
         with anyio.move_on_after(self._program.grace):
             await self._raw.gone_within(self._program.grace)

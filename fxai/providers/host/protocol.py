@@ -1,12 +1,12 @@
 r"""The protocol of hosts: one JSON message on each line. The host converts the messages to the parts of a model's turn.
 
 >>> read(b'{"type": "progress", "message": "Looking it up"}')
-Progress(id=None, message='Looking it up', value=UNSET)
+HostProgress(id=None, message='Looking it up', value=UNSET)
 >>> read(b"It is fine.")
 Result(id=None, text='It is fine.', value=UNSET, finish_reason='stop', usage=Tokens(...), model=None)
 >>> read(b'{"type": "resul')
 Unreadable(description='a line starts like a JSON object, but is invalid: expected JSON...')
->>> reply = Reply("translate", {})
+>>> reply = HostReply("translate", {})
 >>> [part.type for part in reply.parts(Delta(text="Guten "))]
 ['response-metadata', 'text-start', 'text-delta']
 >>> [part.type for part in reply.end(Result(text="Guten Tag"))]
@@ -58,7 +58,7 @@ class Acknowledged(_Message, frozen=True, tag="init_ack"):
 
 
 @final
-class Progress(_Message, frozen=True, tag="progress"):
+class HostProgress(_Message, frozen=True, tag="progress"):
     """The progress of the host: a `message` for people, or a preliminary `value` of a tool."""
 
     message: str = ""
@@ -73,7 +73,7 @@ class Delta(_Message, frozen=True, tag="delta", kw_only=True):
 
 
 @final
-class Thought(_Message, frozen=True, tag="reasoning", kw_only=True):
+class HostThought(_Message, frozen=True, tag="reasoning", kw_only=True):
     """A piece of the reasoning."""
 
     text: str
@@ -131,7 +131,7 @@ class Unreadable(msgspec.Struct, frozen=True):
     description: str
 
 
-Message: TypeAlias = Acknowledged | Progress | Delta | Thought | Called | Warned | Result | Reported
+Message: TypeAlias = Acknowledged | HostProgress | Delta | HostThought | Called | Warned | Result | Reported
 """A message of a host."""
 
 _CONVERT: Final[Any] = Message
@@ -181,7 +181,7 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 @final
-class Reply:
+class HostReply:
     """A model's turn during its messages: the text until now, and the open part."""
 
     __slots__ = ("_begun", "_called", "_count", "_dynamic", "_name", "_open", "_text", "warnings")
@@ -202,13 +202,13 @@ class Reply:
 
     def parts(self, message: Message) -> Iterator[StreamPart | Broken]:
         """Return the parts of a message before the end of the answer."""
-        yield from self._begin(None)
+        yield from self._start(None)
         match message:
             case Delta(text=text):
                 yield from self._add("text", text)
-            case Thought(text=text):
+            case HostThought(text=text):
                 yield from self._add("reasoning", text)
-            case Progress(message=text, value=value):
+            case HostProgress(message=text, value=value):
                 yield from self._close()
                 yield from self._add("reasoning", text)
                 extra = {} if value is msgspec.UNSET else {"value": value}
@@ -224,7 +224,7 @@ class Reply:
 
     def end(self, result: Result) -> Iterator[StreamPart | Broken]:
         """Return the parts of the last message."""
-        yield from self._begin(result.model)
+        yield from self._start(result.model)
         text = _text_of(result)
         sent = "".join(self._text)
         if text is not None and not text.startswith(sent):
@@ -236,7 +236,7 @@ class Reply:
         usage = Usage(result.usage.input_tokens, result.usage.output_tokens)
         yield Finish("tool-calls" if self._called else result.finish_reason, usage)
 
-    def _begin(self, model: str | None) -> Iterator[StreamPart]:
+    def _start(self, model: str | None) -> Iterator[StreamPart]:
         if not self._begun:
             yield from self.warnings
         if not self._begun or model is not None:

@@ -9,17 +9,17 @@ Secret(…)
 
 from __future__ import annotations
 
-from fxai.providers.http.client import RETRY, Answer, Client, ConnectionOptions, Key, open_client
+from fxai.providers.http.client import RETRY, Client, ConnectionOptions, HttpResponse, Key, open_client
 from fxai.providers.http.event import Event, EventReader, read_events
 from fxai.providers.http.transport import Secret, Timeout, Transport
 
 __all__ = [
     "RETRY",
-    "Answer",
     "Client",
     "ConnectionOptions",
     "Event",
     "EventReader",
+    "HttpResponse",
     "Key",
     "Secret",
     "Timeout",

@@ -56,7 +56,7 @@ from fxai.providers.http.http_error import (
     unexpected_type,
 )
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout, Transport
-from fxai.providers.http.wire_json import begins_json
+from fxai.providers.http.wire_json import starts_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -127,7 +127,7 @@ def key_of(key: Key, variable: str, *, module: str) -> Effect[Secret, AiError]:
 
 
 @final
-class Answer(msgspec.Struct, frozen=True):
+class HttpResponse(msgspec.Struct, frozen=True):
     """A complete answer of a server.
 
     Attributes:
@@ -195,7 +195,7 @@ class Client:
         method: str | None = None,
         may_be_missing: bool = False,
         reads_error: ReadsError | None = None,
-    ) -> Effect[Answer, AiError]:
+    ) -> Effect[HttpResponse, AiError]:
         """Send `body` with POST and return the whole answer. The default content type is JSON.
 
         Args:
@@ -211,18 +211,18 @@ class Client:
             AiError: See the class.
         """
         named = method or f"POST {path}"
-        return self._whole(Call("POST", path, body, headers, accept, named, may_be_missing, reads_error))
+        return self._whole(HttpRequest("POST", path, body, headers, accept, named, may_be_missing, reads_error))
 
     def upload(
         self, path: str, fields: Mapping[str, str], file: tuple[str, bytes, str], *, method: str | None = None
-    ) -> Effect[Answer, AiError]:
+    ) -> Effect[HttpResponse, AiError]:
         """Send a form with `fields` and a file, and return the whole answer. The failures are the failures of `post`.
 
         `file` contains the name, the bytes, and the media type. A retry can store the file twice if only the answer to
         the first attempt was lost.
         """
 
-        def send() -> Effect[Answer, AiError]:
+        def send() -> Effect[HttpResponse, AiError]:
             from fxai.providers.http.pool import encode_form
 
             try:
@@ -242,13 +242,15 @@ class Client:
         accept: str = JSON,
         method: str | None = None,
         may_be_missing: bool = False,
-    ) -> Effect[Answer, AiError]:
+    ) -> Effect[HttpResponse, AiError]:
         """Send a GET request for `path` and return the whole answer. `post` documents the arguments and failures."""
-        return self._whole(Call("GET", path, b"", headers, accept, method or f"GET {path}", may_be_missing))
+        return self._whole(HttpRequest("GET", path, b"", headers, accept, method or f"GET {path}", may_be_missing))
 
-    def delete(self, path: str, *, method: str | None = None, may_be_missing: bool = False) -> Effect[Answer, AiError]:
+    def delete(
+        self, path: str, *, method: str | None = None, may_be_missing: bool = False
+    ) -> Effect[HttpResponse, AiError]:
         """Send a DELETE request for `path` and return the whole answer. `post` documents the arguments and failures."""
-        return self._whole(Call("DELETE", path, b"", {}, JSON, method or f"DELETE {path}", may_be_missing))
+        return self._whole(HttpRequest("DELETE", path, b"", {}, JSON, method or f"DELETE {path}", may_be_missing))
 
     def events(
         self,
@@ -272,22 +274,22 @@ class Client:
         """
         verb = "GET" if body is None else "POST"
         named = method or f"{verb} {path}"
-        call = Call(verb, path, body or b"", headers, EVENTS, named, reads_error=reads_error)
-        return StreamOf.unwrap(fx.suspend(lambda: self._begin(_Reading(self._line, call))))
+        call = HttpRequest(verb, path, body or b"", headers, EVENTS, named, reads_error=reads_error)
+        return StreamOf.unwrap(fx.suspend(lambda: self._start(_EventReading(self._line, call))))
 
-    def _whole(self, call: Call) -> Effect[Answer, AiError]:
+    def _whole(self, call: HttpRequest) -> Effect[HttpResponse, AiError]:
         line = self._line
         return self._with_retry(line.attempt(call, lambda: line.whole(call), line.timeout.total))
 
-    def _begin(self, reading: _Reading) -> Effect[Stream[Event, AiError], AiError, Scope]:
+    def _start(self, reading: _EventReading) -> Effect[Stream[Event, AiError], AiError, Scope]:
         limit = self._line.timeout.total
 
-        def begin(now: float) -> Effect[None, AiError]:
+        def start(now: float) -> Effect[None, AiError]:
             reading.deadline = None if limit is None else now + limit
-            return self._line.attempt(reading.call, reading.begin, limit)
+            return self._line.attempt(reading.call, reading.start, limit)
 
         stream = StreamOf.unfold(reading, lambda held: held.following())
-        began = self._with_retry(_now().flat_map(begin))
+        began = self._with_retry(_now().flat_map(start))
         return fx.add_finalizer(lambda _: fx.wait(reading.close)).and_then(began).as_(stream)
 
     def _with_retry(self, effect: Effect[_A, AiError]) -> Effect[_A, AiError]:
@@ -351,7 +353,7 @@ def _now() -> Effect[float]:
 
 
 @final
-class Call(msgspec.Struct, frozen=True):
+class HttpRequest(msgspec.Struct, frozen=True):
     """A request: the verb, the path, the body, the headers, the media type of the answer, and its name in errors.
 
     If `may_be_missing` is True, a missing resource is an answer. If `reads_error` accepts the body of an error, this
@@ -368,14 +370,14 @@ class Call(msgspec.Struct, frozen=True):
     reads_error: ReadsError | None = None
 
 
-_NO_CALL: Final = Call("GET", "", b"", {}, JSON, "")
+_NO_CALL: Final = HttpRequest("GET", "", b"", {}, JSON, "")
 
 
 @final
 class _ErrorAnswerError(Exception):
     """An error whose body `reads_error` accepts as an answer."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: HttpResponse) -> None:
         self.answer = answer
 
 
@@ -404,7 +406,7 @@ class Line:
         """Close the pool and all its connections."""
         await self._pool.aclose()
 
-    def attempt(self, call: Call, f: Callable[[], Awaitable[_A]], seconds: float | None) -> Effect[_A, AiError]:
+    def attempt(self, call: HttpRequest, f: Callable[[], Awaitable[_A]], seconds: float | None) -> Effect[_A, AiError]:
         """Make one attempt at a call. An exception of `f` or a timeout becomes a failure without secrets."""
         sent = fx.attempt_async(lambda: cancelled_once(f()), lambda error: self._to_error(error, call))
         effect = fx.sync(self._home.require).and_then(sent)
@@ -415,36 +417,36 @@ class Line:
         )
         return effect.timeout(seconds).map_error(lambda error: late if isinstance(error, TimedOut) else error)
 
-    async def whole(self, call: Call) -> Answer:
+    async def whole(self, call: HttpRequest) -> HttpResponse:
         """Return the whole answer."""
         try:
-            response = await self.begin(call)
+            response = await self.start(call)
         except _ErrorAnswerError as error:
             return error.answer
         body: list[bytes] = []
         try:
-            is_whole = await _read(response, _LARGEST, body)
+            is_complete = await _read(response, _LARGEST, body)
         finally:
             await response.aclose()
-        if not is_whole:
+        if not is_complete:
             raise BrokenAnswerError(InvalidOutputError(f"the answer is larger than {_LARGEST} bytes"))
         headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())
         read = b"".join(body)
         if not response.is_success:
-            return Answer(response.status_code, headers, self._redact(read, call))
+            return HttpResponse(response.status_code, headers, self._redact(read, call))
         if call.accept == JSON:
             kind = kind_of(response)
-            if kind and not _fits(JSON, kind) and not (begins_json(read) or FIRST_FIELD.match(read)):
+            if kind and not _fits(JSON, kind) and not (starts_json(read) or FIRST_FIELD.match(read)):
                 raise BrokenAnswerError(self.wrong_type(call, kind, read))
             read = read.removeprefix(_BOM)
         _raise_temporary_error(read, response, call)
-        return Answer(response.status_code, headers, read)
+        return HttpResponse(response.status_code, headers, read)
 
-    def wrong_type(self, call: Call, kind: str, body: bytes) -> Reason:
+    def wrong_type(self, call: HttpRequest, kind: str, body: bytes) -> Reason:
         """Return the reason of an answer with a different media type, without the secrets of the call."""
         return unexpected_type(call.accept, kind, self._redact(body[:_LARGEST_ERROR], call))
 
-    async def begin(self, call: Call) -> httpx2.Response:
+    async def start(self, call: HttpRequest) -> httpx2.Response:
         """Return the answer with a valid status and an unread body. The caller closes it.
 
         The reader of the body checks the type of JSON and of a stream of events, because servers send correct bodies
@@ -462,7 +464,7 @@ class Line:
             raise
         return response
 
-    def _url(self, call: Call) -> httpx2.URL:
+    def _url(self, call: HttpRequest) -> httpx2.URL:
         """Return the address of a call. It appends the path and the query of the call to the base address."""
         path, _, query = call.path.partition("?")
         before, _, first = self._base.raw_path.partition(b"?")
@@ -470,22 +472,22 @@ class Line:
         queries = b"&".join(part for part in (first, query.encode()) if part)
         return self._base.copy_with(raw_path=(joined or b"/") + (b"?" + queries if queries else b""))
 
-    def _to_error(self, error: Exception, call: Call) -> AiError | None:
+    def _to_error(self, error: Exception, call: HttpRequest) -> AiError | None:
         """Return the typed failure of an exception, or None for a defect. The failure has no secrets."""
         reason = reason_of_fault(error, self._base, self.timeout)
         return None if reason is None else AiError(self.module, call.method, self.redact_reason(reason, call))
 
-    def redact_reason(self, reason: Reason, call: Call) -> Reason:
+    def redact_reason(self, reason: Reason, call: HttpRequest) -> Reason:
         """Remove the secrets of a call from a reason."""
         texts = {name: text for name in reason.__struct_fields__ if isinstance(text := getattr(reason, name), str)}
         secrets = self._secrets(call)
         return msgspec.structs.replace(reason, **{name: redact(text, secrets) for name, text in texts.items()})
 
-    def _redact(self, body: bytes, call: Call) -> bytes:
+    def _redact(self, body: bytes, call: HttpRequest) -> bytes:
         """Remove the secrets from the body of an error."""
         return redact(body.decode("utf-8", "replace"), self._secrets(call)).encode()
 
-    def _secrets(self, call: Call) -> list[str]:
+    def _secrets(self, call: HttpRequest) -> list[str]:
         whole = [
             value.reveal() if isinstance(value, Secret) else value
             for name, value in (*self._headers.items(), *call.headers.items())
@@ -494,14 +496,14 @@ class Line:
         parts = [text.split()[-1] for text in whole if text.split()]  # without the scheme: "Bearer …"
         return sorted({text for text in (*whole, *parts) if text}, key=len, reverse=True)
 
-    def _fields(self, call: Call) -> dict[str, str]:
+    def _fields(self, call: HttpRequest) -> dict[str, str]:
         kind = {"content-type": JSON} if call.verb == "POST" else {}
         fields: dict[str, str | Secret] = {"accept": call.accept, "user-agent": "fxai", **kind}
         for headers in (self._headers, call.headers):
             fields.update((name.lower(), value) for name, value in headers.items())
         return {name: _field(name, value) for name, value in fields.items()}
 
-    async def _check(self, response: httpx2.Response, call: Call) -> None:
+    async def _check(self, response: httpx2.Response, call: HttpRequest) -> None:
         status = response.status_code
         kind = kind_of(response)
         if status < 300 and (not kind or call.accept in (JSON, EVENTS) or _fits(call.accept, kind)):
@@ -515,7 +517,7 @@ class Line:
             await _read(response, _LARGEST_ERROR, read)
         body = self._redact(b"".join(read), call)
         if status >= 400 and call.reads_error is not None and call.reads_error(body):
-            raise _ErrorAnswerError(Answer(status, (), body))
+            raise _ErrorAnswerError(HttpResponse(status, (), body))
         if status >= 400:
             raise BrokenAnswerError(reason_of_status(status, body, dict(response.headers)))
         raise BrokenAnswerError(self.wrong_type(call, kind, body))
@@ -528,10 +530,10 @@ def kind_of(response: httpx2.Response) -> str:
 
 
 @final
-class _Reading:
-    """A reading of a stream of events. The client can retry `begin`, but not the rest."""
+class _EventReading:
+    """A reading of a stream of events. The client can retry `start`, but not the rest."""
 
-    def __init__(self, line: Line, call: Call) -> None:
+    def __init__(self, line: Line, call: HttpRequest) -> None:
         self.call = call
         self.deadline: float | None = None
         self._line = line
@@ -540,24 +542,24 @@ class _Reading:
         self._reader: EventReader
         self._ready: deque[Event] = deque()
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         """Send the request and wait for the first event. Close the previous attempt first."""
         await self.close()
         self._ready.clear()
         self._reader = EventReader()
         try:
-            self._response = await self._line.begin(self.call)
+            self._response = await self._line.start(self.call)
         except _ErrorAnswerError as error:
             self._ready.append(Event("error", error.answer.body.decode("utf-8", "replace")))
             return
         self._pieces = self._response.aiter_bytes()
-        await self._begin_body(kind_of(self._response))
+        await self._start_body(kind_of(self._response))
         await self._fill()
         if not self._ready:
             raise BrokenAnswerError(InvalidOutputError("the stream ended before its first event"))
         _raise_temporary_error(self._ready[0].data[:_LARGEST_ERROR].encode(), self._response, self.call)
 
-    async def _begin_body(self, kind: str) -> None:
+    async def _start_body(self, kind: str) -> None:
         """Read the first bytes and detect whether the body is a stream of events.
 
         Some servers answer a request for a stream with a whole answer or with an error of status 200.
@@ -568,7 +570,7 @@ class _Reading:
             if piece is None:
                 break
             first += piece
-        if begins_json(start):
+        if starts_json(start):
             body = await self._rest(first)
             self._ready.append(Event(WHOLE, body.removeprefix(_BOM).decode("utf-8", "replace")))
         elif kind not in ("", EVENTS) and not FIRST_FIELD.match(start):
@@ -590,7 +592,7 @@ class _Reading:
     async def _following_bytes(self) -> bytes | None:
         return None if self._pieces is None else await anext(self._pieces, None)
 
-    def following(self) -> Effect[tuple[Event, _Reading] | None, AiError]:
+    def following(self) -> Effect[tuple[Event, _EventReading] | None, AiError]:
         """Return the next event, or None when the stream ends."""
         if self._ready:
             return fx.succeed((self._ready.popleft(), self))
@@ -599,7 +601,7 @@ class _Reading:
             return line.attempt(self.call, self._next, None)
         return _now().flat_map(lambda now: line.attempt(self.call, self._next, max(deadline - now, 0.0)))
 
-    async def _next(self) -> tuple[Event, _Reading] | None:
+    async def _next(self) -> tuple[Event, _EventReading] | None:
         await self._fill()
         return (self._ready.popleft(), self) if self._ready else None
 
@@ -634,7 +636,7 @@ class _Reading:
         self._ready.extend(event for event in events if not event.is_empty)
 
 
-def _raise_temporary_error(body: bytes, response: httpx2.Response, call: Call) -> None:
+def _raise_temporary_error(body: bytes, response: httpx2.Response, call: HttpRequest) -> None:
     """Fail the attempt if the answer to a POST has status 200 and a retryable error instead of content."""
     if call.verb != "POST" or (reason := temporary_error(body, response.headers)) is None:
         return

@@ -20,7 +20,7 @@ from typing import Final, final
 import msgspec
 
 from fxai.messages.reason import InvalidOutputError, NetworkError
-from fxai.providers.http.wire_json import begins_json, read_json
+from fxai.providers.http.wire_json import read_json, starts_json
 from fxai.schema.data import JSON_ERRORS
 
 LARGEST: Final = 64 * 2**20
@@ -114,7 +114,7 @@ class EventReader:
         except UnicodeDecodeError:
             return []
         text = "\n".join([*self._data, value.removeprefix(" ")] if field == "data" else self._data)
-        if self._fault is not None or not _is_whole(text):
+        if self._fault is not None or not _is_complete(text):
             return []
         self._pieces.clear()
         self._data.clear()
@@ -180,12 +180,12 @@ class EventReader:
         self._size = 0
 
 
-def _is_whole(text: str) -> bool:
+def _is_complete(text: str) -> bool:
     """Return True if no other line can belong to the data of an event."""
     if text.strip() == DONE:
         return True
     try:
-        return begins_json(text.encode()) and read_json(text) is not None
+        return starts_json(text.encode()) and read_json(text) is not None
     except JSON_ERRORS:
         return False
 

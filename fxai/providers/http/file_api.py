@@ -22,7 +22,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.message import FilePart
 from fxai.messages.reason import InvalidOutputError
 from fxai.models.file_store import FileIndex, FileStore, Page, UploadedFile, missing_file
-from fxai.providers.http.client import Answer, Client
+from fxai.providers.http.client import Client, HttpResponse
 from fxai.providers.http.http_error import BrokenAnswerError
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
@@ -102,7 +102,7 @@ class HttpFileStore(FileStore):
     def find(self, file_id: str) -> Effect[UploadedFile | None, AiError]:
         """Return the description of a file, or None if the file expired or is unknown. Fails with `AiError`."""
 
-        def read(answer: Answer) -> Effect[UploadedFile | None, AiError]:
+        def read(answer: HttpResponse) -> Effect[UploadedFile | None, AiError]:
             return fx.succeed(None) if answer.is_missing else self._read(answer, "find", self._api.file)
 
         if _is_no_id(file_id):
@@ -140,7 +140,7 @@ class HttpFileStore(FileStore):
     def _path(self, file_id: str) -> str:
         return f"{self._api.path}/{quote(file_id, safe='')}"
 
-    def _read(self, answer: Answer, method: str, read: Callable[[Mapping[str, Any]], _A]) -> Effect[_A, AiError]:
+    def _read(self, answer: HttpResponse, method: str, read: Callable[[Mapping[str, Any]], _A]) -> Effect[_A, AiError]:
         """Read an answer. Fail if it does not describe a file."""
         try:
             data: Any = msgspec.json.decode(answer.body)

@@ -54,9 +54,9 @@ class _WithoutSecrets(logging.Filter):
     @override
     def filter(self, record: logging.LogRecord) -> bool:
         """Remove the secrets from a record, because the headers of an answer can repeat a key."""
-        said = record.getMessage()
-        hidden = redact(said, CURRENT_SECRETS.get()())
-        if hidden != said:
+        message = record.getMessage()
+        hidden = redact(message, CURRENT_SECRETS.get()())
+        if hidden != message:
             record.msg, record.args = hidden, ()
         return True
 

@@ -12,7 +12,7 @@ from fxai.messages.part import WarningPart
 from fxai.messages.reason import ModelUnavailableError
 from fxai.models.model_request import ModelRequest
 from fxai.models.token_count import TokenCount, estimate_request, read_count
-from fxai.providers.http.client import Answer, Client
+from fxai.providers.http.client import Client, HttpResponse
 from fxai.providers.http.transport import Secret
 
 
@@ -53,7 +53,7 @@ class TokenCounter:
             AiError: If `encode` fails, if the client cannot reach the server, or if the model is unknown.
         """
 
-        def read(answer: Answer) -> Effect[TokenCount, AiError]:
+        def read(answer: HttpResponse) -> Effect[TokenCount, AiError]:
             tokens = None if answer.is_missing else read_count(answer.body)
             if tokens is not None:
                 return fx.succeed(TokenCount(tokens, "provider", warnings))

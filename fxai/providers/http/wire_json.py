@@ -33,7 +33,7 @@ _INDICES: Final = ("index", "output_index", "content_index", "summary_index")
 _MOST_WAITING: Final = 64  # events of other blocks that can arrive between two halves
 
 _Key: TypeAlias = "tuple[tuple[str, ...], tuple[Any, ...]]"  # the location of a string, without and with its indices
-_Place: TypeAlias = "tuple[Any, Any]"  # the object or array that contains the string, and its member
+_Location: TypeAlias = "tuple[Any, Any]"  # the object or array that contains the string, and its member
 
 
 def read_json(text: str | bytes) -> Any:
@@ -53,7 +53,7 @@ def read_json(text: str | bytes) -> Any:
         return msgspec.json.decode(_ESCAPES.sub(_replace_half, plain))
 
 
-def begins_json(data: bytes) -> bool:
+def starts_json(data: bytes) -> bool:
     """Return True if the bytes start like a JSON object or array."""
     return data.removeprefix(_BOM_BYTES).lstrip()[:1] in (b"{", b"[")
 
@@ -72,7 +72,7 @@ class JsonEvents:
 
     def __init__(self) -> None:
         self._waiting: list[Any] = []
-        self._ends: dict[_Key, _Place] = {}  # strings of waiting events that end with a first half
+        self._ends: dict[_Key, _Location] = {}  # strings of waiting events that end with a first half
 
     def read(self, text: str) -> list[Any]:
         """Return the values of the events that are complete now.
@@ -84,9 +84,9 @@ class JsonEvents:
         event, has_halves = _decode(text)
         if not has_halves and not self._ends:
             return [event]
-        places = _strings(event)
-        ready = self._continue(places)
-        for key, (holder, member) in places.items() if has_halves else ():
+        locations = _strings(event)
+        ready = self._continue(locations)
+        for key, (holder, member) in locations.items() if has_halves else ():
             written: str = holder[member]
             end = written[-1:] if "\ud800" <= written[-1:] <= "\udbff" else ""
             holder[member] = _mend(written[: len(written) - len(end)]) + end
@@ -105,16 +105,16 @@ class JsonEvents:
         ready, self._waiting = self._waiting, []
         return ready
 
-    def _continue(self, places: dict[_Key, _Place]) -> list[Any]:
+    def _continue(self, locations: dict[_Key, _Location]) -> list[Any]:
         """Join the halves with the strings of the next event. Return the events that are no longer pending."""
-        for key in [key for key in self._ends if key in places]:
-            (holder, member), (next_holder, next_member) = self._ends.pop(key), places[key]
+        for key in [key for key in self._ends if key in locations]:
+            (holder, member), (next_holder, next_member) = self._ends.pop(key), locations[key]
             following: str = next_holder[next_member]
             if "\udc00" <= following[:1] <= "\udfff":
                 holder[member] += following[0]
                 next_holder[next_member] = following[1:]
             holder[member] = _mend(holder[member])
-        paths = {path for path, _ in places}
+        paths = {path for path, _ in locations}
         if len(self._waiting) >= _MOST_WAITING or not any(path in paths for path, _ in self._ends):
             return self.end()
         return []
@@ -142,9 +142,9 @@ def _mend(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _strings(event: Any) -> dict[_Key, _Place]:
+def _strings(event: Any) -> dict[_Key, _Location]:
     """Return every string of an event by its location, and replace the halves of characters in names."""
-    found: dict[_Key, _Place] = {}
+    found: dict[_Key, _Location] = {}
     root = {"": event}
     waiting: list[tuple[tuple[str, ...], tuple[Any, ...], Any]] = [((), (), root)]
     while waiting:
@@ -156,11 +156,11 @@ def _strings(event: Any) -> dict[_Key, _Place]:
         is_list = is_array(holder)
         members: Iterable[tuple[Any, Any]] = enumerate(holder) if is_list else list(holder.items())
         for name, value in members:
-            place = (*path, "[]" if is_list else str(name))
+            location = (*path, "[]" if is_list else str(name))
             has_index = is_object(value) and isinstance(value.get("index"), int)
             index = (*at, name) if is_list and not has_index else at
             if isinstance(value, str):
-                found[place, index] = holder, name
+                found[location, index] = holder, name
             elif is_object(value) or is_array(value):
-                waiting.append((place, index, value))
+                waiting.append((location, index, value))
     return found

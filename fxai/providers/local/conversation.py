@@ -26,7 +26,7 @@ _END: Final = re.compile(
 
 
 @final
-class Call(msgspec.Struct, frozen=True):
+class PastCall(msgspec.Struct, frozen=True):
     """A call and its result, or None before the result arrives."""
 
     id: str
@@ -37,16 +37,16 @@ class Call(msgspec.Struct, frozen=True):
 
 
 @final
-class Exchange(msgspec.Struct, frozen=True):
+class PastExchange(msgspec.Struct, frozen=True):
     """A request of the user, its calls, and its answer. The answer is empty until the model writes it."""
 
     request: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[PastCall, ...] = ()
     answer: str = ""
 
 
 @final
-class Conversation(msgspec.Struct, frozen=True):
+class ModelInput(msgspec.Struct, frozen=True):
     """The instructions, the past exchanges, the current exchange, and the media types of files.
 
     ``left_out`` contains the media types of the user's files, which the model cannot read. ``noted`` contains the media
@@ -54,37 +54,37 @@ class Conversation(msgspec.Struct, frozen=True):
     """
 
     system: str = ""
-    past: tuple[Exchange, ...] = ()
-    current: Exchange = Exchange()
+    past: tuple[PastExchange, ...] = ()
+    current: PastExchange = PastExchange()
     left_out: tuple[str, ...] = ()
     noted: tuple[str, ...] = ()
 
-    def shorter(self) -> Conversation | None:
+    def shorter(self) -> ModelInput | None:
         """Return the conversation without its oldest past exchange, or None if it has only the current exchange."""
         return msgspec.structs.replace(self, past=self.past[1:]) if self.past else None
 
 
-def conversation(messages: Iterable[Message]) -> Conversation:
+def conversation(messages: Iterable[Message]) -> ModelInput:
     """Convert messages to a conversation. A user message starts an exchange unless it follows another user message."""
     system: list[str] = []
-    done: list[Exchange] = []
+    done: list[PastExchange] = []
     left_out: list[str] = []
     noted: list[str] = []
-    current = Exchange()
+    current = PastExchange()
     for message in messages:
         match message:
             case UserMessage():
                 left_out += [part.media_type for part in message.content if part.type == "file"]
                 if current.calls or current.answer:
                     done.append(current)
-                    current = Exchange()
+                    current = PastExchange()
                 text = f"{current.request}\n{message.text}".strip()
                 current = msgspec.structs.replace(current, request=text)
             case AssistantMessage() | ToolMessage():
                 current = _add_message(current, message, noted)
             case _:
                 system.append(message.content)
-    return Conversation("\n".join(system), tuple(done), current, tuple(left_out), tuple(noted))
+    return ModelInput("\n".join(system), tuple(done), current, tuple(left_out), tuple(noted))
 
 
 def clauses(request: str) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def clauses(request: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in _END.split(request) if part.strip())
 
 
-def _add_message(current: Exchange, message: AssistantMessage | ToolMessage, noted: list[str]) -> Exchange:
+def _add_message(current: PastExchange, message: AssistantMessage | ToolMessage, noted: list[str]) -> PastExchange:
     calls = list(current.calls)
     answer = current.answer
     for part in message.content:
@@ -104,7 +104,7 @@ def _add_message(current: Exchange, message: AssistantMessage | ToolMessage, not
             case "text":
                 answer += part.text
             case "tool-call":
-                calls.append(Call(part.id, part.name, part.params))
+                calls.append(PastCall(part.id, part.name, part.params))
             case "tool-result":
                 text = _result_text(part, noted)
                 for index, call in enumerate(calls):

@@ -222,14 +222,14 @@ class Engine:
         try:
             line.request("POST", path, msgspec.json.encode(body), headers)
             answer = line.getresponse()
-            told: Any = msgspec.json.decode(answer.read())
+            reply: Any = msgspec.json.decode(answer.read())
         except (OSError, HTTPException, *JSON_ERRORS) as wrong:
             raise LocalError(InternalProviderError(description=f"llama.cpp cannot count tokens: {wrong}")) from wrong
         finally:
             line.close()
         if answer.status != 200:
-            raise LocalError(reason_of(told.get("error", {})))
-        return dict(told)
+            raise LocalError(reason_of(reply.get("error", {})))
+        return dict(reply)
 
     def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         vectors: list[list[float]] = []
@@ -237,13 +237,13 @@ class Engine:
         with self._at_work():
             for text in texts:  # a single string per request, so that a cancelled run can stop after each string
                 from_thread.check_cancelled()
-                said: dict[str, Any] = self._held[0].handle_embeddings({"input": [text]})
+                answered: dict[str, Any] = self._held[0].handle_embeddings({"input": [text]})
                 if self.closed:
                     raise LocalError(InternalProviderError(description="the model was released during the call"))
-                if "error" in said:
-                    raise LocalError(embedding_reason(said["error"], self.setting.context))
-                vectors.append(said["data"][0]["embedding"])
-                usage += Usage(input_tokens=said["usage"]["prompt_tokens"])
+                if "error" in answered:
+                    raise LocalError(embedding_reason(answered["error"], self.setting.context))
+                vectors.append(answered["data"][0]["embedding"])
+                usage += Usage(input_tokens=answered["usage"]["prompt_tokens"])
         return vectors, usage
 
     @contextmanager
@@ -286,13 +286,13 @@ class _Listener:
             delta: dict[str, Any] = choice.get("delta") or {}
             text: str = choice.get("text") or delta.get("content") or ""
             self.ended = choice.get("finish_reason") or self.ended
-            self._say(text if self.new is None else self.new.take(text))
+            self._emit_text(text if self.new is None else self.new.take(text))
         if self.new is not None and self.new.ended and self.ended is None:
             self.last, self.ended = {"usage": _usage_of(chunk["timings"])}, "stop"
             return True
         return "error" in chunk
 
-    def _say(self, text: str) -> None:
+    def _emit_text(self, text: str) -> None:
         if text:
             self.texts.append(text)
             if self.on_text is not None:
@@ -302,16 +302,16 @@ class _Listener:
         """Return the whole reply, including the delayed text. Raises `LocalError` if the reply is incomplete."""
         if "error" in self.last:
             raise LocalError(reason_of(self.last["error"]))
-        told = self.last.get("usage")
-        if self.engine.closed or told is None or self.ended is None:
+        reply = self.last.get("usage")
+        if self.engine.closed or reply is None or self.ended is None:
             raise LocalError(InternalProviderError(description="the model stopped in the middle of its answer"))
 
-        details: dict[str, Any] = told.get("prompt_tokens_details") or {}
-        usage = Usage(told["prompt_tokens"], told["completion_tokens"], details.get("cached_tokens"))
-        if self.ended == "length" and told["completion_tokens"] < task.most:
-            said = "the answer filled the context. Set a larger context or request a shorter answer."
-            raise LocalError(ContextOverflowError(tokens=told["total_tokens"], limit=context, description=said))
-        self._say("" if self.new is None else self.new.rest())
+        details: dict[str, Any] = reply.get("prompt_tokens_details") or {}
+        usage = Usage(reply["prompt_tokens"], reply["completion_tokens"], details.get("cached_tokens"))
+        if self.ended == "length" and reply["completion_tokens"] < task.most:
+            answered = "the answer filled the context. Set a larger context or request a shorter answer."
+            raise LocalError(ContextOverflowError(tokens=reply["total_tokens"], limit=context, description=answered))
+        self._emit_text("" if self.new is None else self.new.rest())
         return Completed("".join(self.texts), "length" if self.ended == "length" else "stop", usage)
 
 
@@ -371,8 +371,10 @@ def _load(
     try:
         xllamacpp: Any = import_module("xllamacpp")
     except ImportError as missing:
-        said = f'package xllamacpp is missing ({missing}). Run pip install "fxai[local]".'
-        raise LocalError(ModelUnavailableError(model=str(path), problem="not-installed", description=said)) from None
+        answered = f'package xllamacpp is missing ({missing}). Run pip install "fxai[local]".'
+        raise LocalError(
+            ModelUnavailableError(model=str(path), problem="not-installed", description=answered)
+        ) from None
 
     description = read_description(path)
     size = path.stat().st_size
@@ -390,8 +392,8 @@ def _load(
     except Exception as wrong:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-        said = f"llama.cpp cannot load the file ({wrong}). Set verbose=True to see its log."
-        raise LocalError(ModelUnavailableError(model=str(path), problem="unreadable", description=said)) from wrong
+        answered = f"llama.cpp cannot load the file ({wrong}). Set verbose=True to see its log."
+        raise LocalError(ModelUnavailableError(model=str(path), problem="unreadable", description=answered)) from wrong
     return server, description, folder
 
 
@@ -506,7 +508,9 @@ class Unrepeated:
 
     def _may_repeat(self) -> bool:
         begun = _plain(self._sentence)
-        return any(said.startswith(begun) and len(said.split()) >= _FEWEST_WORDS for said in self._sentences)
+        return any(
+            answered.startswith(begun) and len(answered.split()) >= _FEWEST_WORDS for answered in self._sentences
+        )
 
 
 def _plain(sentence: str) -> str:

@@ -34,20 +34,22 @@ class LocalError(Exception):
 
 def reason_of(error: Mapping[str, Any]) -> Reason:
     """Return the reason of an error that llama.cpp reports."""
-    said = str(error.get("message", error))
+    description = str(error.get("message", error))
     if error.get("type") == "exceed_context_size_error":
-        return ContextOverflowError(tokens=error.get("n_prompt_tokens"), limit=error.get("n_ctx"), description=said)
-    if "grammar" in said:
-        return UnsupportedSchemaError(description=f"llama.cpp rejected the grammar: {said}")
+        return ContextOverflowError(
+            tokens=error.get("n_prompt_tokens"), limit=error.get("n_ctx"), description=description
+        )
+    if "grammar" in description:
+        return UnsupportedSchemaError(description=f"llama.cpp rejected the grammar: {description}")
     if error.get("code") == 400:
-        return InvalidRequestError(description=said)
-    return InternalProviderError(description=said, status=error.get("code"))
+        return InvalidRequestError(description=description)
+    return InternalProviderError(description=description, status=error.get("code"))
 
 
 def embedding_reason(error: Mapping[str, Any], context: int) -> Reason:
     """Return the reason why llama.cpp could not embed a string."""
-    said = str(error.get("message", error))
-    long = re.search(r"input \((\d+) tokens\) is too large", said)
+    description = str(error.get("message", error))
+    long = re.search(r"input \((\d+) tokens\) is too large", description)
     if long is None:
         return reason_of(error)
     return ContextOverflowError(int(long[1]), context, "Embed the string in pieces, or set a larger context.")

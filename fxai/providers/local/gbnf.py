@@ -19,8 +19,8 @@ from typing import Final, TypeAlias
 
 from fxai.schema.budget import MAX_PATTERN
 from fxai.schema.pattern import (
+    Alternation,
     Characters,
-    Choice,
     Node,
     Other,
     PatternError,
@@ -100,7 +100,7 @@ def numbers(low: Decimal | None, high: Decimal | None, *, above: bool = False, b
     >>> numbers(Decimal("1"), Decimal("0")) is None
     True
     """
-    scale = max(FRACTION_DIGITS, *(_places(bound) for bound in (low, high)))
+    scale = max(FRACTION_DIGITS, *(_digits(bound) for bound in (low, high)))
     step = Decimal(1).scaleb(-scale)
     bottom = -Decimal(_LARGEST) if low is None else _on_grid(low, step, up=True) + (step if above else 0)
     top = Decimal(_LARGEST) if high is None else _on_grid(high, step, up=False) - (step if below else 0)
@@ -119,7 +119,7 @@ def numbers(low: Decimal | None, high: Decimal | None, *, above: bool = False, b
     return " | ".join(parts)
 
 
-def _places(bound: Decimal | None) -> int:
+def _digits(bound: Decimal | None) -> int:
     exponent = bound.normalize().as_tuple().exponent if bound is not None else 0
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
@@ -251,8 +251,8 @@ def pattern_grammar(pattern: str, least: int, most: int | None, *, bound: int = 
 
 def _whole(node: Node) -> Node:
     """Return a pattern for whole strings: free text before and after it, except at an anchor."""
-    if isinstance(node, Choice):
-        return Choice(tuple(map(_whole, node.branches)))
+    if isinstance(node, Alternation):
+        return Alternation(tuple(map(_whole, node.branches)))
     parts = node.parts if isinstance(node, Series) else (node,)
     anything = Repeat(Characters("."), 0, _SLACK)
     before = () if parts[:1] == (Other("^"),) else (anything,)
@@ -267,7 +267,7 @@ def _hold_expressible(node: Node) -> None:
     match node:
         case Characters(text):
             _ranges(text)
-        case Series(inners) | Choice(inners):
+        case Series(inners) | Alternation(inners):
             for inner in inners:
                 _hold_expressible(inner)
         case Repeat(inner, _, _, possessive):
@@ -289,9 +289,9 @@ def _cap(node: Node, limit: int) -> Node:
     match node:
         case Characters() | Other():
             return node
-        case Choice(branches):
+        case Alternation(branches):
             fitting = tuple(_cap(b, limit) for b in branches if shortest(b) <= limit)
-            return Choice(fitting or branches)
+            return Alternation(fitting or branches)
         case Repeat(inner, least, most, _):
             return _cap_repeat(inner, least, most, limit)
         case Series(parts):
@@ -329,9 +329,9 @@ def _raise_to(node: Node, least: int) -> Node | None:
     match node:
         case Characters() | Other():
             return None
-        case Choice(branches):
+        case Alternation(branches):
             fitting = tuple(b for branch in branches if (b := _raise_to(branch, least)) is not None)
-            return Choice(fitting) if fitting else None
+            return Alternation(fitting) if fitting else None
         case Repeat():
             return _raise_repeat(node, least)
         case Series(parts):
@@ -349,8 +349,8 @@ def _raise_sequence(parts: tuple[Node, ...], least: int) -> Node | None:
     raised = list(parts)
     missing = least - sum(map(shortest, parts))
     for index, part in enumerate(parts):
-        room = min(missing, (longest(part) or 0) - shortest(part))
-        better = _raise_to(part, shortest(part) + room) if room > 0 else None
+        excess = min(missing, (longest(part) or 0) - shortest(part))
+        better = _raise_to(part, shortest(part) + excess) if excess > 0 else None
         if better is not None:
             missing -= shortest(better) - shortest(part)
             raised[index] = better
@@ -365,7 +365,7 @@ def _render(node: Node, *, top: bool = False) -> str:
             shown = [part for part in parts if not (isinstance(part, Repeat) and part.most == 0)]
             text = " ".join(map(_render, shown)) or '""'
             return text if top or len(parts) == 1 else f"({text})"
-        case Choice(branches):
+        case Alternation(branches):
             text = " | ".join(_render(branch, top=True) for branch in branches)
             return f"({text})"
         case Repeat(inner, least, most, _):

@@ -28,9 +28,9 @@ from returns.result import Failure, Result, Success
 
 from fxai.providers.local.gbnf import integers, literal, multiples, numbers, pattern_grammar, string_grammar
 from fxai.providers.local.variants import Form, Variants
-from fxai.schema.budget import MAX_PLACES, ExhaustedError, descend, with_stack
+from fxai.schema.budget import MAX_LOCATIONS, ExhaustedError, descend, with_stack
 from fxai.schema.data import copy_data
-from fxai.schema.location import Place, PlaceError, Site
+from fxai.schema.location import Location, LocationError, Site
 from fxai.schema.pattern import PatternError
 
 
@@ -96,9 +96,9 @@ def grammar(schema: Mapping[str, Any] | bool, bounds: Bounds | None = None) -> R
     try:
         return Success(with_stack(lambda: _Writer(schema, bounds or Bounds()).grammar()))
     except ExhaustedError as error:
-        why = f"the grammar needs more than {MAX_PLACES} steps, so declare fewer alternatives or split the tool"
+        why = f"the grammar needs more than {MAX_LOCATIONS} steps, so declare fewer alternatives or split the tool"
         return Failure(GrammarFailure(str(error), "schema", why))
-    except PlaceError as wrong:
+    except LocationError as wrong:
         return Failure(GrammarFailure(wrong.pointer, wrong.keyword, wrong.reason))
 
 
@@ -136,8 +136,8 @@ _Key: TypeAlias = tuple[str, ...]
 """The pointers of the schemas of a value."""
 
 
-def _key(place: Place) -> _Key:
-    return tuple(site.pointer for site in place)
+def _key(location: Location) -> _Key:
+    return tuple(site.pointer for site in location)
 
 
 class _Writer:
@@ -155,27 +155,27 @@ class _Writer:
 
     def grammar(self) -> Grammar:
         """Return the whole grammar: the root rule, the other rules, and the characters of strings."""
-        place = self.variants.target(self.variants.root)
-        self.open[_key(place)] += 1
-        root = self._expression(place)
+        location = self.variants.target(self.variants.root)
+        self.open[_key(location)] += 1
+        root = self._expression(location)
         if root is None:
-            raise PlaceError("", "schema", "the schema allows no value, or only values without an end")
+            raise LocationError("", "schema", "the schema allows no value, or only values without an end")
         lines = [f"root ::= {root}", *(f"{name} ::= {body}" for body, name in self.rules.items())]
         lines += [_CHAR] if any("char{" in line for line in lines) else []
         return Grammar("\n".join(lines), tuple(dict.fromkeys((*self.variants.exclusive, *self.loose))))
 
-    def _place(self, place: Place) -> str | None:
+    def _location(self, location: Location) -> str | None:
         """Return the rule for a value, or None if the schema allows no value, or only values without an end."""
-        place = self.variants.target(place)
-        key = _key(place)
-        self.variants.steps.take(1, place[0].pointer if place else "")
+        location = self.variants.target(location)
+        key = _key(location)
+        self.variants.steps.take(1, location[0].pointer if location else "")
         level = self.level + (self.open[key] > 0)
         if level > self.bounds.depth:
             return None
         if (key, level) not in self.names:
             outer, self.level = self.level, level
             self.open[key] += 1
-            body = descend(lambda: self._expression(place))
+            body = descend(lambda: self._expression(location))
             self.open[key] -= 1
             self.level = outer
             self.names[key, level] = body if body is None or body in self.named else self._rule(body)
@@ -187,17 +187,17 @@ class _Writer:
         self.named.add(name)
         return name
 
-    def _expression(self, place: Place) -> str | None:
-        options = [self._form(form, place) for form in self.variants.of(place)]
+    def _expression(self, location: Location) -> str | None:
+        options = [self._form(form, location) for form in self.variants.of(location)]
         found = dict.fromkeys(option for option in options if option is not None)
         return " | ".join(found) or None
 
-    def _form(self, form: Form, place: Place) -> str | None:
+    def _form(self, form: Form, location: Location) -> str | None:
         if form.values is not None:
             kept = [value for value in form.values if self.variants.fulfils(form, value, listed=True)]
             return " | ".join(dict.fromkeys(literal(_json(value)) for value in kept)) or None
 
-        simple = not place and self.open[()] > 1
+        simple = not location and self.open[()] > 1
         options = [
             self._string(form) if "string" in form.types else None,
             self._number(form),
@@ -213,7 +213,7 @@ class _Writer:
             return None
         pattern = form.patterns[0] if form.patterns else _FORMATS.get(form.format or "")
         if len(form.patterns) > 1:
-            raise PlaceError(form.pointer, "pattern", "a grammar cannot enforce two patterns for one string")
+            raise LocationError(form.pointer, "pattern", "a grammar cannot enforce two patterns for one string")
         try:
             if pattern is not None:
                 body = pattern_grammar(pattern, form.least, form.most, bound=max(self.bounds.text, form.least))
@@ -221,7 +221,7 @@ class _Writer:
                 limit = max(self.bounds.text, form.least)
                 body = string_grammar(form.least, limit if form.most is None else min(form.most, limit))
         except PatternError as wrong:
-            raise PlaceError(form.pointer, "pattern" if form.patterns else "format", str(wrong)) from None
+            raise LocationError(form.pointer, "pattern" if form.patterns else "format", str(wrong)) from None
         return self._rule(f'"\\"" {body} "\\""')
 
     def _number(self, form: Form) -> str | None:
@@ -244,15 +244,15 @@ class _Writer:
         for given in form.steps:
             fraction = Fraction(str(given))
             if fraction.denominator != 1 and "number" in form.types:
-                raise PlaceError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
+                raise LocationError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
             step = Fraction(lcm(step.numerator, fraction.numerator))
             if step > _FAR:
-                raise PlaceError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
+                raise LocationError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
         if step == 1:
             return integers(low, high)
         body = multiples(step.numerator, low, high)
         if body is None and low is not None and high is not None and high // step - -(-low // step) >= 0:
-            raise PlaceError(
+            raise LocationError(
                 form.pointer, "multipleOf", f"a grammar cannot count in steps of {step} within these bounds"
             )
         return body
@@ -271,7 +271,7 @@ class _Writer:
 
         items: list[str] = []
         for index in range(min(most, leading + 1)):
-            item = self._place(self.variants.item(form, index))
+            item = self._location(self.variants.item(form, index))
             if item is None:
                 most = index
                 break
@@ -296,13 +296,13 @@ class _Writer:
         entries: list[tuple[str, bool]] = []
         for name in names:
             allowed = not key or self.variants.admits(key, name)
-            value = self._place(self.variants.member(form, name)) if allowed else None
+            value = self._location(self.variants.member(form, name)) if allowed else None
             if value is not None:
                 entries.append((f"{literal(json.dumps(name, ensure_ascii=False) + ': ')} {value}", name in required))
             elif name in required:
                 return None
         if form.least_members > len(entries):
-            raise PlaceError(form.pointer, "minProperties", "a grammar limits an object to its declared properties")
+            raise LocationError(form.pointer, "minProperties", "a grammar limits an object to its declared properties")
         inner = self._chain(entries, form.least_members, form.most_members)
         return None if inner is None else f'"{{" {inner} "}}"'
 
@@ -331,13 +331,15 @@ class _Writer:
         text = Site(f"{form.pointer}/propertyNames/type", {"type": "string", "minLength": 1, "maxLength": 40})
         patterns = [(rule, p) for rule in form.objects for p in rule.schema.get("patternProperties", ())]
         if not patterns:
-            name = self._place((*self.variants.key(form), text))
-            return name, self._place(self.variants.member(form, "\0"))
+            name = self._location((*self.variants.key(form), text))
+            return name, self._location(self.variants.member(form, "\0"))
         rule, pattern = patterns[0]
         if len(patterns) > 1:
             self.loose[f"{rule.pointer}/patternProperties"] = None
         named = Site(f"{rule.pointer}/patternProperties/name", {"type": "string", "pattern": pattern})
-        return self._place((*self.variants.key(form), named)), self._place((rule.under("patternProperties", pattern),))
+        return self._location((*self.variants.key(form), named)), self._location(
+            (rule.under("patternProperties", pattern),)
+        )
 
     def _chain(self, entries: list[tuple[str, bool]], least: int, most: int | None) -> str | None:
         """Return a rule for ``least`` to ``most`` entries in their order, with commas and with optional entries."""
@@ -349,8 +351,8 @@ class _Writer:
             entry, required = entries[index]
             self.variants.steps.take(min(index, ceiling) // 100)
             for count in range(min(index, ceiling) + 1):
-                room = most is None or count < most
-                after = tails[index + 1, min(count + 1, ceiling)] if room else None
+                has_space = most is None or count < most
+                after = tails[index + 1, min(count + 1, ceiling)] if has_space else None
                 comma = '", " ' if count else ""
                 taken = None if after is None else f"{comma}{entry}" + ("" if after == '""' else f" {after}")
                 left = None if required else tails[index + 1, count]
@@ -392,7 +394,7 @@ def _reachable(form: Form, bound: tuple[Any, bool] | None, *, down: bool) -> tup
         return bound
     if (bound[0] < 0) == down:
         return None
-    raise PlaceError(form.pointer, "minimum" if down else "maximum", "a grammar cannot count to this number")
+    raise LocationError(form.pointer, "minimum" if down else "maximum", "a grammar cannot count to this number")
 
 
 def _inside(bound: tuple[Any, bool], *, up: bool) -> int:

@@ -30,7 +30,7 @@ from fxai.models.token_count import TokenCount
 from fxai.providers.local.engine import Engine, Pooling, Setting
 from fxai.providers.local.failure import LocalError
 from fxai.providers.local.grammar import Bounds
-from fxai.providers.local.turn import Turn, reading, warnings_of
+from fxai.providers.local.turn import LocalTurn, reading, warnings_of
 from fxai.providers.local.weights import OnProgress, assemble, check_file
 
 _MODULE: Final = "local"
@@ -88,7 +88,7 @@ class LocalModel(LanguageModel):
 
     def _parts(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
         def body(channel: Channel[StreamPart]) -> Effect[None, AiError]:
-            turn = Turn(self._engine, request, channel.offer, self._bounds)
+            turn = LocalTurn(self._engine, request, channel.offer, self._bounds)
             return fx.attempt_async(turn.run, lambda error: to_ai_error(error, method))
 
         return StreamOf.from_channel(body)

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
-from fxai.providers.local.conversation import Call, Conversation, Exchange
+from fxai.providers.local.conversation import ModelInput, PastCall, PastExchange
 
 _NONE: Final = "none"
 
@@ -31,29 +31,33 @@ _SMALL_TALK: Final = (
     "Tell me who you are",
 )
 _ANSWERED: Final = (
-    Exchange("What is 7 plus 1?", (Call("", "add", None, "8"),), "7 plus 1 is 8."),
-    Exchange("What does the note say?", (Call("", "open_note", None, "buy milk"),), "The note says: buy milk."),
-    Exchange(
-        "How is the weather in Rome?", (Call("", "weather", None, "31 C, sunny"),), "It is 31 C and sunny in Rome."
+    PastExchange("What is 7 plus 1?", (PastCall("", "add", None, "8"),), "7 plus 1 is 8."),
+    PastExchange("What does the note say?", (PastCall("", "open_note", None, "buy milk"),), "The note says: buy milk."),
+    PastExchange(
+        "How is the weather in Rome?", (PastCall("", "weather", None, "31 C, sunny"),), "It is 31 C and sunny in Rome."
     ),
-    Exchange(
+    PastExchange(
         "When does the next bus leave?",
-        (Call("", "departures", None, "line: 12; destination: Harbour; departs: 14:05; platform: 3"),),
+        (PastCall("", "departures", None, "line: 12; destination: Harbour; departs: 14:05; platform: 3"),),
         "It leaves at 14:05.",
     ),
-    Exchange(
+    PastExchange(
         "Which books do you have?",
-        (Call("", "books", None, "found: 2; books: title Emma, author Austen; books: title Ulysses, author Joyce"),),
+        (
+            PastCall(
+                "", "books", None, "found: 2; books: title Emma, author Austen; books: title Ulysses, author Joyce"
+            ),
+        ),
         "The books are Emma and Ulysses.",
     ),
 )
-_FAILED: Final = Exchange(
-    "Delete old.txt", (Call("", "delete", None, "no such file", True),), "It failed: no such file."
+_FAILED: Final = PastExchange(
+    "Delete old.txt", (PastCall("", "delete", None, "no such file", True),), "It failed: no such file."
 )
 _TALKED: Final = (
-    Exchange("Hello!", (), "Hello! How can I help you?"),
-    Exchange("What are you?", (), "I am a small language model that runs on this computer."),
-    Exchange("What is the capital of France?", (), "The capital of France is Paris."),
+    PastExchange("Hello!", (), "Hello! How can I help you?"),
+    PastExchange("What are you?", (), "I am a small language model that runs on this computer."),
+    PastExchange("What is the capital of France?", (), "The capital of France is Paris."),
 )
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _LONGEST_RESULT: Final = 1500
@@ -93,7 +97,7 @@ def no_tool(candidates: Sequence[Candidate]) -> str:
     return _NONE if all(candidate.name != _NONE for candidate in candidates) else f"{_NONE} at all"
 
 
-def choosing(candidates: Sequence[Candidate], request: str, past: Sequence[Exchange] = ()) -> str:
+def choosing(candidates: Sequence[Candidate], request: str, past: Sequence[PastExchange] = ()) -> str:
     """Return the prompt for a choice. Its next word is the name of a tool or `no_tool`.
 
     The lines alternate between small talk and the example requests of the tools. A tool without examples appears with
@@ -131,13 +135,13 @@ def _rows(candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
     return rows
 
 
-def filling(candidate: Candidate, request: str, schema: Mapping[str, Any], past: Sequence[Exchange] = ()) -> str:
+def filling(candidate: Candidate, request: str, schema: Mapping[str, Any], past: Sequence[PastExchange] = ()) -> str:
     """Return the prompt whose continuation is the JSON of the tool's parameters."""
-    lines_told = _properties(schema)
+    parameter_lines = _properties(schema)
     shown = [*candidate.requests, *((candidate.gist, params) for text, params in candidate.examples if not text)]
     shown += [(e.request, call.params) for e in past[-2:] for call in e.calls[:1] if call.name == candidate.name]
     if not shown:
-        return f"{candidate.name}: {candidate.gist}\n{lines_told}\nRequest: {_line(request)}\nParameters:"
+        return f"{candidate.name}: {candidate.gist}\n{parameter_lines}\nRequest: {_line(request)}\nParameters:"
     lines = "".join(
         f"{_line(text)} -> {candidate.name} {json.dumps(params, ensure_ascii=False)}\n" for text, params in shown
     )
@@ -154,7 +158,7 @@ def _properties(schema: Mapping[str, Any]) -> str:
     return "".join(lines)
 
 
-def answering(talk: Conversation) -> str:
+def answering(talk: ModelInput) -> str:
     """Return the prompt whose next line answers the current request from the results of its calls."""
     failed = (_FAILED,) if any(call.is_failure for call in talk.current.calls) else ()
     shown = (*_ANSWERED, *failed, *(exchange for exchange in talk.past[-2:] if exchange.calls))
@@ -162,20 +166,20 @@ def answering(talk: Conversation) -> str:
     return f"{_head(talk)}{lines}{_answer_lines(talk.current)}"
 
 
-def talking(talk: Conversation) -> str:
+def talking(talk: ModelInput) -> str:
     """Return the prompt whose next line is a reply without a tool."""
     lines = "".join(_talk_lines(exchange) for exchange in (*_TALKED, *talk.past))
     return f"{_head(talk)}{lines}{_talk_lines(talk.current)}"
 
 
-def structuring(talk: Conversation) -> str:
+def structuring(talk: ModelInput) -> str:
     """Return the prompt whose continuation is JSON for the current request and the results of its calls."""
     lines = "".join(_talk_lines(exchange) for exchange in talk.past[-2:])
     results = "".join(_result(call) for call in talk.current.calls)
     return f"{_head(talk)}{lines}Request: {_line(talk.current.request)}\n{results}The same as JSON:"
 
 
-def prose(talk: Conversation) -> tuple[tuple[str, str], ...]:
+def prose(talk: ModelInput) -> tuple[tuple[str, str], ...]:
     """Return the conversation as messages for the chat template of a model: the role and the text of each message."""
     text: list[tuple[str, str]] = [("system", talk.system)] if talk.system else []
     for exchange in (*talk.past, talk.current):
@@ -186,25 +190,25 @@ def prose(talk: Conversation) -> tuple[tuple[str, str], ...]:
     return tuple(text)
 
 
-def _answer_lines(exchange: Exchange) -> str:
+def _answer_lines(exchange: PastExchange) -> str:
     results = "".join(_result(call, render) for call in exchange.calls)
     end = f" {_line(exchange.answer)}\n\n" if exchange.answer else ""
     return f"Request: {_line(exchange.request)}\n{results}Answer:{end}"
 
 
-def _talk_lines(exchange: Exchange) -> str:
+def _talk_lines(exchange: PastExchange) -> str:
     end = f" {_line(exchange.answer)}\n\n" if exchange.answer else ""
     return f"User: {_line(exchange.request)}\nAssistant:{end}"
 
 
-def _result(call: Call, shown: Callable[[str], str] = str) -> str:
+def _result(call: PastCall, shown: Callable[[str], str] = str) -> str:
     kind = "Failure" if call.is_failure else "Result"
     text = shown(call.result) if call.result is not None else "not known yet"
     short = text if len(text) <= _LONGEST_RESULT else text[:_LONGEST_RESULT] + " …"
     return f"{kind} of {call.name}: {_line(short)}\n"
 
 
-def _head(talk: Conversation) -> str:
+def _head(talk: ModelInput) -> str:
     return f"{talk.system.strip()}\n\n" if talk.system.strip() else ""
 
 

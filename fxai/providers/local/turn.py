@@ -1,4 +1,4 @@
-"""A turn of the local model. Use `Turn` to choose a tool, fill its parameters, or answer, and to stream the parts.
+"""A turn of the local model. Use `LocalTurn` to choose a tool, fill its parameters, or answer, and to stream the parts.
 
 >>> Wanted.of(("add", "weather"), "none").names
 ()
@@ -42,7 +42,7 @@ from fxai.messages.reason import (
 from fxai.models.history_form import mend_request
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.local import recipe
-from fxai.providers.local.conversation import Conversation, clauses, conversation
+from fxai.providers.local.conversation import ModelInput, clauses, conversation
 from fxai.providers.local.engine import Completed, Completion, Engine, OnText, Prompt
 from fxai.providers.local.failure import LocalError
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice_grammar, grammar
@@ -76,13 +76,15 @@ class Wanted(msgspec.Struct, frozen=True):
         asked, mode = (choice.names, choice.mode) if isinstance(choice, ToolChoice) else (names, "required")
         unknown = [name for name in asked if name not in names]
         if unknown or not asked:
-            said = f"must be a tool of the request ({', '.join(names) or 'none'}), got {', '.join(unknown) or 'none'}"
-            raise LocalError(InvalidRequestError(parameter="tool_choice", constraint=said))
+            problem = (
+                f"must be a tool of the request ({', '.join(names) or 'none'}), got {', '.join(unknown) or 'none'}"
+            )
+            raise LocalError(InvalidRequestError(parameter="tool_choice", constraint=problem))
         return Wanted(asked, forced=mode != "auto")
 
 
 @final
-class Turn:
+class LocalTurn:
     """A turn of a request. It passes the parts of the answer to `emit`."""
 
     def __init__(self, engine: Engine, request: ModelRequest, emit: Emit, bounds: Bounds) -> None:
@@ -91,7 +93,7 @@ class Turn:
         self.emit = emit
         self.bounds = bounds
         self.usage: Usage = Usage()
-        self.talk: Conversation = conversation(self.request.prompt.messages)
+        self.talk: ModelInput = conversation(self.request.prompt.messages)
         self.tools: dict[str, Tool[Any, Any, Any]] = {
             tool.name: tool for tool in request.tools if not Tool.is_provider_defined(tool)
         }
@@ -108,9 +110,9 @@ class Turn:
         for warning in (*self.mended, *warnings_of(self.request, self.talk.noted)):
             self.emit(warning)
         self.emit(ResponseMetadata(secrets.token_hex(8), self.engine.name, datetime.now(UTC)))
-        chosen, said = await self._choose(wanted)
+        chosen, problem = await self._choose(wanted)
         if chosen is not None:
-            reason = await self._call(chosen, said, grammars[chosen.name])
+            reason = await self._call(chosen, problem, grammars[chosen.name])
         elif shape is not None and answer is not None:
             reason = await self._answer_structured(answer, shape)
         else:
@@ -121,8 +123,8 @@ class Turn:
         compiled = _cached_grammar(json.dumps(schema), self.bounds)
         if isinstance(compiled, Failure):
             wrong = compiled.failure()
-            said = f"{what}: {wrong.why}"
-            raise LocalError(UnsupportedSchemaError(said, pointer=wrong.pointer, keyword=wrong.keyword))
+            problem = f"{what}: {wrong.why}"
+            raise LocalError(UnsupportedSchemaError(problem, pointer=wrong.pointer, keyword=wrong.keyword))
         return compiled.unwrap()
 
     # -- choosing
@@ -146,41 +148,41 @@ class Turn:
         parts = clauses(request) or (request,)
         if called.issuperset(wanted.names) or (calls and len(parts) <= len(called)):
             return None, request
-        for said in parts:
-            chosen = await self._choose_among(candidates, said, (recipe.no_tool(candidates),))
+        for problem in parts:
+            chosen = await self._choose_among(candidates, problem, (recipe.no_tool(candidates),))
             if chosen is not None and chosen.name not in called:
-                return chosen, said if calls else request
+                return chosen, problem if calls else request
         return None, request
 
     async def _choose_among(
-        self, candidates: Sequence[Candidate], said: str, others: tuple[str, ...]
+        self, candidates: Sequence[Candidate], problem: str, others: tuple[str, ...]
     ) -> Candidate | None:
         names = (*(emit.name for emit in candidates), *others)
-        prompt = recipe.choosing(candidates, said, self.talk.past)
+        prompt = recipe.choosing(candidates, problem, self.talk.past)
         task = Completion(prompt, most=256, grammar=choice_grammar(names).text)
         done = await self._complete(task)
         return next((emit for emit in candidates if emit.name == done.text.strip()), None)
 
     # -- calling
 
-    async def _call(self, chosen: Candidate, said: str, held: Grammar) -> FinishReason:
+    async def _call(self, chosen: Candidate, problem: str, held: Grammar) -> FinishReason:
         id_, dynamic = f"call_{secrets.token_hex(8)}", Tool.is_dynamic(self.tools[chosen.name])
         schema = self.schemas[chosen.name]
         self.emit(ToolParamsStart(id_, chosen.name, dynamic=dynamic))
-        prompt = recipe.filling(chosen, said, schema, self.talk.past)
-        held = held if self.engine.speaks_chat else self._narrow_grammar(chosen, said, held)
+        prompt = recipe.filling(chosen, problem, schema, self.talk.past)
+        held = held if self.engine.speaks_chat else self._narrow_grammar(chosen, problem, held)
         done, params = await self._json(prompt, held, schema, lambda delta: self.emit(ToolParamsDelta(id_, delta)))
         self.emit(ToolParamsEnd(id_))
         if done.ended == "length":
             return "length"
         if isinstance(params, _Wrong):
-            raise LocalError(InvalidOutputError(f"parameters of {chosen.name!r}: {params.said}", params.pointer))
+            raise LocalError(InvalidOutputError(f"parameters of {chosen.name!r}: {params.problem}", params.pointer))
         self.emit(ToolCall(id_, chosen.name, params, dynamic=dynamic))
         return "tool-calls"
 
-    def _narrow_grammar(self, chosen: Candidate, said: str, held: Grammar) -> Grammar:
+    def _narrow_grammar(self, chosen: Candidate, problem: str, held: Grammar) -> Grammar:
         """Return a narrower grammar from the examples and the request. If it allows no value, return ``held``."""
-        schema = narrow(self.schemas[chosen.name], said, chosen.requests)
+        schema = narrow(self.schemas[chosen.name], problem, chosen.requests)
         return grammar(schema, self.bounds).value_or(held)
 
     async def _answer_structured(self, schema: JsonSchema, held: Grammar) -> FinishReason:
@@ -189,7 +191,7 @@ class Turn:
         done, value = await self._json(prompt, held, schema.to_dict(), speaking)
         speaking.end()
         if isinstance(value, _Wrong) and done.ended != "length":
-            raise LocalError(StructuredOutputError(done.text.strip(), value.pointer, value.said))
+            raise LocalError(StructuredOutputError(done.text.strip(), value.pointer, value.problem))
         return done.ended
 
     async def _json(
@@ -243,8 +245,8 @@ class Turn:
 
     def _fit(self) -> None:
         """Drop the oldest exchanges until the conversation and an answer probably fit the context."""
-        room = (self.engine.setting.context * 3 // 4) * _CHARACTERS_A_TOKEN
-        while sum(len(text) for _, text in recipe.prose(self.talk)) > room:
+        space = (self.engine.setting.context * 3 // 4) * _CHARACTERS_A_TOKEN
+        while sum(len(text) for _, text in recipe.prose(self.talk)) > space:
             shorter = self.talk.shorter()
             if shorter is None:
                 return
@@ -261,13 +263,13 @@ class Turn:
         return done
 
 
-def _refuse_files(talk: Conversation) -> None:
+def _refuse_files(talk: ModelInput) -> None:
     if talk.left_out:
-        said = f"this model reads only text, and the prompt contains files: {', '.join(talk.left_out)}. Remove them."
-        raise LocalError(InvalidUserInputError(said))
+        problem = f"this model reads only text, and the prompt contains files: {', '.join(talk.left_out)}. Remove them."
+        raise LocalError(InvalidUserInputError(problem))
 
 
-def _prompt_of(talk: Conversation, *, speaks_chat: bool) -> Prompt:
+def _prompt_of(talk: ModelInput, *, speaks_chat: bool) -> Prompt:
     """Return the prompt that the model continues to answer in prose."""
     if speaks_chat:
         return recipe.prose(talk)
@@ -286,7 +288,9 @@ def reading(request: ModelRequest, *, speaks_chat: bool) -> list[Prompt]:
     candidates = [_candidate(tools[name]) for name in wanted.names]
     prompts: list[Prompt] = []
     if len(candidates) > wanted.forced:  # a single required tool needs no choice
-        prompts += [recipe.choosing(candidates, said, talk.past) for said in clauses(talk.current.request) or ("",)]
+        prompts += [
+            recipe.choosing(candidates, problem, talk.past) for problem in clauses(talk.current.request) or ("",)
+        ]
     structured = request.response_schema is not None
     return [*prompts, recipe.structuring(talk) if structured else _prompt_of(talk, speaks_chat=speaks_chat)]
 
@@ -296,7 +300,7 @@ class _Wrong(msgspec.Struct, frozen=True):
     """The location of a validation error in a value, and its message."""
 
     pointer: str
-    said: str
+    problem: str
 
 
 class _Speaking:
@@ -358,8 +362,8 @@ def warnings_of(request: ModelRequest, files: tuple[str, ...] = ()) -> list[Warn
         found.append(_option_warning("parallel_tool_calls", "this model calls one tool a turn"))
     for tool in request.tools:
         if Tool.is_provider_defined(tool):
-            said = f"tool {tool.name!r} was omitted: another provider runs it"
-            found.append(WarningPart(said, kind="unsupported-tool", subject=tool.name))
+            problem = f"tool {tool.name!r} was omitted: another provider runs it"
+            found.append(WarningPart(problem, kind="unsupported-tool", subject=tool.name))
     reason = "in a tool result was omitted: this model reads only text"
     return [*found, *(WarningPart(f"a file ({kind}) {reason}") for kind in dict.fromkeys(files))]
 

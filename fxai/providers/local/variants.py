@@ -1,7 +1,7 @@
 """The variants of a JSON Schema. The grammar uses them to write the alternatives of a value.
 
 `Variants.of` follows `$ref`, merges `allOf`, and expands `anyOf` and `oneOf`. Each alternative is a `Form` with the
-types, values, bounds, and members of one kind of value. A keyword without a grammar raises a `PlaceError` with its
+types, values, bounds, and members of one kind of value. A keyword without a grammar raises a `LocationError` with its
 location.
 
 >>> variants = Variants({"anyOf": [{"type": "null"}, {"$ref": "#/$defs/n"}], "$defs": {"n": {"type": "integer"}}})
@@ -23,7 +23,7 @@ from typing import Any, Final
 from fxai.schema.budget import Work
 from fxai.schema.data import identity, is_object, is_same
 from fxai.schema.fault import kind_in
-from fxai.schema.location import Place, PlaceError, Reader, Site
+from fxai.schema.location import DocumentReader, Location, LocationError, Site
 from fxai.schema.pattern import Matcher, PatternTimeoutError
 
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
@@ -68,35 +68,35 @@ class Variants:
     """The variants of the schemas in one document. The document has a budget of steps; ``root`` is its whole schema."""
 
     def __init__(self, document: Any) -> None:
-        self.reader: Reader = Reader(document)
-        self.root: Place = (self.reader.root,)
+        self.reader: DocumentReader = DocumentReader(document)
+        self.root: Location = (self.reader.root,)
         self.steps: Work = self.reader.steps
         self.exclusive: dict[str, None] = {}
         """The pointers of all `oneOf` with multiple branches until now."""
         self._matcher = Matcher()
         self._open: set[str] = set()
 
-    def of(self, place: Place) -> list[Form]:
-        """Return the alternatives of a value at ``place``, or [] if no value is valid. Raises `PlaceError`."""
-        forms = [Form(place[0].pointer if place else "")]
-        for site in self.reader.together(place):
+    def of(self, location: Location) -> list[Form]:
+        """Return the alternatives of a value at ``location``, or [] if no value is valid. Raises `LocationError`."""
+        forms = [Form(location[0].pointer if location else "")]
+        for site in self.reader.together(location):
             forms = self._join(site.pointer, forms, self._own(site))
         return forms
 
-    def target(self, place: Place) -> Place:
+    def target(self, location: Location) -> Location:
         """Replace each schema that is only a reference by its target."""
         sites: dict[str, Site] = {}
-        for site in place:
+        for site in location:
             seen = {site.pointer}
             while self.reader.has_words_only(site) or self.reader.alone(site):
                 site = self.reader.follow(site)
                 if site.pointer in seen:
-                    raise PlaceError(site.pointer, "$ref", _CIRCLE)
+                    raise LocationError(site.pointer, "$ref", _CIRCLE)
                 seen.add(site.pointer)
             sites[site.pointer] = site
         return tuple(sites.values())
 
-    def member(self, form: Form, name: str) -> Place:
+    def member(self, form: Form, name: str) -> Location:
         """Return the schemas of the property ``name`` from all object schemas of the form."""
         self.steps.take(len(form.objects), form.pointer)
         found = [(rule, list(self._property(rule, name))) for rule in form.objects]
@@ -104,11 +104,11 @@ class Variants:
         rest = () if known else (r.under(_REST) for r in form.objects if _REST in r)
         return (*(site for _, sites in found for site in sites), *rest)
 
-    def key(self, form: Form) -> Place:
+    def key(self, form: Form) -> Location:
         """Return the schemas of property names."""
         return tuple(rule.under("propertyNames") for rule in form.objects if "propertyNames" in rule)
 
-    def item(self, form: Form, index: int) -> Place:
+    def item(self, form: Form, index: int) -> Location:
         """Return the schemas of the item at ``index`` from all array schemas of the form."""
         return tuple(site for rule in form.arrays if (site := rule.item(index)) is not None)
 
@@ -128,18 +128,18 @@ class Variants:
         try:
             return self._matcher.matches(pattern, text)
         except PatternTimeoutError:
-            raise PlaceError(at, keyword, f"matching {pattern!r} takes too long") from None
+            raise LocationError(at, keyword, f"matching {pattern!r} takes too long") from None
         except ValueError as broken:
-            raise PlaceError(at, keyword, f"{pattern!r} is not a valid pattern: {broken}") from None
+            raise LocationError(at, keyword, f"{pattern!r} is not a valid pattern: {broken}") from None
 
     def _own(self, site: Site) -> list[Form]:
         """Return the alternatives of one schema from its own keywords, without `$ref` and `allOf`."""
         if isinstance(site.schema, bool):
             return [Form(site.pointer)] if site.schema else []
         if not is_object(site.schema):
-            raise PlaceError(site.pointer, "schema", "a schema must be an object or a boolean")
+            raise LocationError(site.pointer, "schema", "a schema must be an object or a boolean")
         if site.pointer in self._open:
-            raise PlaceError(site.pointer, "$ref", _CIRCLE)
+            raise LocationError(site.pointer, "$ref", _CIRCLE)
         _refuse(site)
         forms = [_own_form(site)]
         self._open.add(site.pointer)
@@ -155,7 +155,7 @@ class Variants:
     def _join(self, pointer: str, left: list[Form], right: list[Form]) -> list[Form]:
         """Combine each alternative of one list with each alternative of the other list, if both can be true."""
         if len(left) * len(right) > _MOST_VARIANTS:
-            raise PlaceError(pointer, "anyOf", f"more than {_MOST_VARIANTS} combinations of alternatives")
+            raise LocationError(pointer, "anyOf", f"more than {_MOST_VARIANTS} combinations of alternatives")
         names = sum(len(form.objects) + len(form.required) for form in left)
         self.steps.take(len(left) * len(right) + names * len(right) // _NAMES_A_STEP, pointer)
         joined = (_both(a, b) for a, b in product(left, right))
@@ -163,9 +163,9 @@ class Variants:
 
     # -- listed values
 
-    def admits(self, place: Place, value: Any) -> bool:
-        """Return True if ``value`` fulfils any alternative of ``place``."""
-        return any(self.fulfils(form, value) for form in self.of(place))
+    def admits(self, location: Location, value: Any) -> bool:
+        """Return True if ``value`` fulfils any alternative of ``location``."""
+        return any(self.fulfils(form, value) for form in self.of(location))
 
     def fulfils(self, form: Form, value: Any, *, listed: bool = False) -> bool:
         """Return True if ``value`` fulfils one alternative. ``listed`` is True for a value that the form lists."""
@@ -231,12 +231,12 @@ def _own_form(site: Site) -> Form:
 
 def _count(site: Site, keyword: str) -> int | None:
     """Return a number of items, members, or characters. Reject a minimum that is too large for a reply."""
-    said = site.schema.get(keyword)
-    if said is None:
+    bound = site.schema.get(keyword)
+    if bound is None:
         return None
-    if keyword.startswith("min") and said > _MOST_COUNTED[keyword]:
-        raise PlaceError(site.pointer, keyword, f"must be at most {_MOST_COUNTED[keyword]} for a grammar")
-    return int(min(said, _FAR))
+    if keyword.startswith("min") and bound > _MOST_COUNTED[keyword]:
+        raise LocationError(site.pointer, keyword, f"must be at most {_MOST_COUNTED[keyword]} for a grammar")
+    return int(min(bound, _FAR))
 
 
 _MOST_COUNTED: Final = {"minLength": 50_000, "minItems": 1_000, "minProperties": 1_000}
@@ -264,7 +264,7 @@ def _refuse(site: Site) -> None:
             keyword == "unevaluatedItems" and isinstance(schema.get(keyword), bool)
         )
         if keyword in schema and not harmless:
-            raise PlaceError(site.pointer, keyword, why)
+            raise LocationError(site.pointer, keyword, why)
 
 
 def _required_names(site: Site) -> tuple[str, ...]:
@@ -273,7 +273,7 @@ def _required_names(site: Site) -> tuple[str, ...]:
     for keyword in ("dependentRequired", "dependencies"):
         for needs in site.schema.get(keyword, {}).values():
             if not isinstance(needs, list):
-                raise PlaceError(site.pointer, keyword, "a grammar cannot make one part depend on another")
+                raise LocationError(site.pointer, keyword, "a grammar cannot make one part depend on another")
             names += needs
     return tuple(dict.fromkeys(names))
 

@@ -60,8 +60,8 @@ def read_description(path: Path) -> Description:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return describe(data)
     except (OSError, ValueError, struct.error, UnicodeDecodeError, IndexError, KeyError) as wrong:
-        said = f"the GGUF header is damaged ({wrong}). Get the file again."
-        raise LocalError(ModelUnavailableError(model=str(path), problem="unreadable", description=said)) from wrong
+        message = f"the GGUF header is damaged ({wrong}). Get the file again."
+        raise LocalError(ModelUnavailableError(model=str(path), problem="unreadable", description=message)) from wrong
 
 
 def describe(data: bytes | mmap.mmap) -> Description:
@@ -205,8 +205,8 @@ def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, on_progre
             )
         _write(target, parts, weights, on_progress)
     except OSError as wrong:
-        said = f"cannot write {target}: {wrong.strerror or wrong}. Set FXAI_CACHE to another directory."
-        raise _unavailable(weights.name, "unreadable", said) from wrong
+        message = f"cannot write {target}: {wrong.strerror or wrong}. Set FXAI_CACHE to another directory."
+        raise _unavailable(weights.name, "unreadable", message) from wrong
     return target
 
 
@@ -315,8 +315,8 @@ def _write(target: Path, parts: list[Path], weights: Weights, on_progress: OnPro
             out.flush()
             os.fsync(out.fileno())
         if digest.hexdigest() != weights.sha256:
-            said = f"SHA-256 of the parts is {digest.hexdigest()}, expected {weights.sha256}. {_REMEDY} again."
-            raise _unavailable(weights.name, "checksum", said)
+            message = f"SHA-256 of the parts is {digest.hexdigest()}, expected {weights.sha256}. {_REMEDY} again."
+            raise _unavailable(weights.name, "checksum", message)
     _stamp(target, weights)
 
 

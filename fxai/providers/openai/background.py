@@ -22,7 +22,7 @@ from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.reason import NetworkError
-from fxai.providers.http.client import Answer, Client
+from fxai.providers.http.client import Client, HttpResponse
 from fxai.providers.http.event import WHOLE, Event
 from fxai.schema.data import JSON_ERRORS
 
@@ -121,7 +121,7 @@ class BackgroundResponse:
     @fx.gen
     def _whole(self, path: str, body: bytes, method: str) -> Gen[bytes, AiError]:
         wait = _FIRST
-        answer: Answer | None = None
+        answer: HttpResponse | None = None
         if self._id is None:
             answer = yield from self._client.post(path, body, method=method)
         while answer is None or self._runs(answer.body):
@@ -221,8 +221,10 @@ class BackgroundResponse:
         self._has_failed = True
         if self._id is None or self._is_over or not hasattr(error.reason, "description"):
             return error
-        said = f"{getattr(error.reason, 'description', '') or ''}; response {self._id} continues in the background"
-        return AiError(error.module, error.method, msgspec.structs.replace(error.reason, description=said.lstrip("; ")))
+        message = f"{getattr(error.reason, 'description', '') or ''}; response {self._id} continues in the background"
+        return AiError(
+            error.module, error.method, msgspec.structs.replace(error.reason, description=message.lstrip("; "))
+        )
 
     def _leave(self) -> Effect[None]:
         """Cancel the response if no caller waits for it. If a request failed, do not cancel it."""

@@ -67,7 +67,7 @@ class ChatCalls:
         self.answer: str | None = None
         """The id of the answer. Calls without an id receive an id that contains it."""
         self._calls: list[ChatCall] = []
-        self._places: dict[Any, tuple[int, str]] = {}  # from the server's index to the position and id of the call
+        self._locations: dict[Any, tuple[int, str]] = {}  # from the server's index to the position and id of the call
         self._latest: Any = 0
         self._named: set[int] = set()  # the calls that the current chunk names
         self._ids: set[str] = set()
@@ -75,7 +75,7 @@ class ChatCalls:
     def __iter__(self) -> Iterator[ChatCall]:
         return iter([call for call in self._calls if call.name or call.text])
 
-    def begin_chunk(self) -> None:
+    def start_chunk(self) -> None:
         """Start another chunk. Within one chunk, each name starts another call."""
         self._named.clear()
 
@@ -100,49 +100,49 @@ class ChatCalls:
         id_, index = str(piece.get("id") or ""), piece.get("index")
         is_index = isinstance(index, int) and not isinstance(index, bool)
         key: Any = index if is_index else id_ or self._latest
-        known = self._places.get(key)
+        known = self._locations.get(key)
         if known is None and not is_index and not name and self._continues_latest(text):
-            key, known = self._latest, self._places[self._latest]  # the server changed the id and sends no index
+            key, known = self._latest, self._locations[self._latest]  # the server changed the id and sends no index
         if known is None or self._is_other(known, id_, name, text, is_index=is_index):
-            self._places[key] = known = len(self._calls), id_
+            self._locations[key] = known = len(self._calls), id_
             self._calls.append(ChatCall(self._free(id_)))
         elif id_ and not known[1]:
-            self._places[key] = known = known[0], id_
+            self._locations[key] = known = known[0], id_
         self._latest = key
         if name:
             self._named.add(known[0])
         return self._calls[known[0]]
 
     def _continues_latest(self, text: str) -> bool:
-        known = self._places.get(self._latest)
-        return known is not None and bool(text) and not _is_whole(self._calls[known[0]])
+        known = self._locations.get(self._latest)
+        return known is not None and bool(text) and not _is_complete(self._calls[known[0]])
 
     def _is_other(self, known: tuple[int, str], id_: str, name: str, text: str, *, is_index: bool) -> bool:
         """Return True if a piece starts another call at the position of a known call."""
-        place, before = known
-        call, is_new_id = self._calls[place], bool(id_ and before and id_ != before)
+        location, before = known
+        call, is_new_id = self._calls[location], bool(id_ and before and id_ != before)
         if not call.name or (id_ and id_ == before):
             return False
         if not name:
-            return is_new_id and _is_whole(call)
-        if place in self._named or name != call.name or _is_whole(call) or (is_new_id and not is_index):
+            return is_new_id and _is_complete(call)
+        if location in self._named or name != call.name or _is_complete(call) or (is_new_id and not is_index):
             return True
         return is_new_id and not call.text and not text
 
     def _free(self, id_: str) -> str:
         """Return an id that is unique in the answer."""
-        place = len(self._calls)
+        location = len(self._calls)
         wanted = id_ or (
-            f"call_{place}" if self.answer is None else f"call_{_PLAIN.sub('_', self.answer)[-_LONG:]}_{place}"
+            f"call_{location}" if self.answer is None else f"call_{_PLAIN.sub('_', self.answer)[-_LONG:]}_{location}"
         )
         free = wanted
         while free in self._ids:
-            free = f"{free}_{place}"
+            free = f"{free}_{location}"
         self._ids.add(free)
         return free
 
 
-def _is_whole(call: ChatCall) -> bool:
+def _is_complete(call: ChatCall) -> bool:
     """Return True if the arguments of a call are a complete object, so that no text can follow."""
     last = next((text for text in reversed(call.deltas) if text.strip()), "")
     return last.rstrip().endswith("}") and isinstance(parse_json(call.text), Success)
@@ -219,9 +219,9 @@ class ExecutedTools:
 
     def add(self, tools: Iterable[Item]) -> Iterable[ToolCall | ToolResult | Source]:
         """Yield the parts of these tools: the call at its first mention, and the result when it has an output."""
-        for place, tool in enumerate(tools):
-            told = tool.get("index")
-            index = told if isinstance(told, int) else place
+        for location, tool in enumerate(tools):
+            stated = tool.get("index")
+            index = stated if isinstance(stated, int) else location
             if index not in self._seen:
                 self._seen[index] = {}
                 yield _executed_call(tool, _id_of(index))
@@ -242,12 +242,12 @@ class ExecutedTools:
         yield ToolResult(_id_of(index), str(tool.get("type", "")), rest, provider_executed=True)
         found = tool.get("search_results")
         results = found.get("results") if is_object(found) else None
-        for place, page in enumerate(results if is_array(results) else []):
+        for location, page in enumerate(results if is_array(results) else []):
             if is_object(page) and isinstance(page.get("url"), str):
                 title = page.get("title")
                 kept = mark(**{key: value for key, value in page.items() if key not in ("url", "title")})
                 named = title if isinstance(title, str) and title else None
-                yield Source(f"{_id_of(index)}:{place}", title=named, url=page["url"], metadata=kept)
+                yield Source(f"{_id_of(index)}:{location}", title=named, url=page["url"], metadata=kept)
 
 
 def _id_of(index: int) -> str:

@@ -205,8 +205,8 @@ class ChatWriter:
         if part.type == "tool-call" and part.provider_executed:
             return self._explain(f"the call of {part.name!r} that a provider ran", "it has no field for the call")
         if part.type == "reasoning" and not self._takes(part):
-            is_told = bool(part.text) or self._server.returns is None
-            return self._explain("reasoning", "it has no field for reasoning") if is_told else ""
+            is_reported = bool(part.text) or self._server.returns is None
+            return self._explain("reasoning", "it has no field for reasoning") if is_reported else ""
         return None
 
     def _keeps_id(self, call: ToolCallPart) -> bool:

@@ -182,7 +182,7 @@ class ChatReader:
                 _raise_failure(choice)
 
     def _chunk(self, chunk: Item, field: Literal["delta", "message"]) -> list[StreamPart]:
-        parts = self._begin(chunk)
+        parts = self._start_answer(chunk)
         self._envelope.add(chunk)
         choices = objects_in(chunk, "choices")
         # a request for several answers uses the first answer
@@ -190,7 +190,7 @@ class ChatReader:
             message = choice.get(field)
             self._has_answer = True
             if is_object(message):
-                content = list(self._message(message, is_whole=field == "message"))
+                content = list(self._message(message, is_complete=field == "message"))
                 self._has_content = self._has_content or bool(content)
                 parts.extend(content)
             self._envelope.add_choice(choice)
@@ -198,7 +198,7 @@ class ChatReader:
                 self._reason = choice["finish_reason"] or self._reason or ""
         return [*parts, *self._citations(chunk)]
 
-    def _begin(self, chunk: Item) -> list[StreamPart]:
+    def _start_answer(self, chunk: Item) -> list[StreamPart]:
         """Return the metadata of the answer. If the first chunk lacks the model, as with some filters, repeat it."""
         before = self._metadata
         if before is not None and before.model is not None:
@@ -211,8 +211,8 @@ class ChatReader:
 
     # -- the contents of a message
 
-    def _message(self, message: Item, *, is_whole: bool) -> Iterable[StreamPart]:
-        yield from self._thoughts(message, is_whole=is_whole)
+    def _message(self, message: Item, *, is_complete: bool) -> Iterable[StreamPart]:
+        yield from self._thoughts(message, is_complete=is_complete)
         yield from self._executed.add(objects_in(message, "executed_tools"))
         content, refusal, calls = message.get("content"), message.get("refusal"), _calls_in(message)
         if content or refusal or calls:
@@ -227,9 +227,9 @@ class ChatReader:
         yield from self._annotations(message)
         yield from self._files(message)
         self._rest(message)
-        self._calls.begin_chunk()
-        for place, call in enumerate(calls):
-            yield from self._call({**call, "index": place} if is_whole else call)
+        self._calls.start_chunk()
+        for location, call in enumerate(calls):
+            yield from self._call({**call, "index": location} if is_complete else call)
 
     def _text(self, text: str) -> Iterable[StreamPart]:
         write = self._texts.hold if self._sent.is_buffered else self._texts.write
@@ -256,17 +256,17 @@ class ChatReader:
 
     # -- reasoning
 
-    def _thoughts(self, message: Item, *, is_whole: bool) -> Iterable[StreamPart]:
+    def _thoughts(self, message: Item, *, is_complete: bool) -> Iterable[StreamPart]:
         """Yield the reasoning of a message only once, even if several fields contain it."""
         texts: list[str] = []
-        for place, detail in enumerate(objects_in(message, _DETAILS)):
+        for location, detail in enumerate(objects_in(message, _DETAILS)):
             texts.append(_text_of(detail))
-            yield from self._detail(detail, f"{_DETAILS}:{place if is_whole else detail.get('index', place)}")
-        told = {_squeeze("".join(texts))} if texts else set[str]()
+            yield from self._detail(detail, f"{_DETAILS}:{location if is_complete else detail.get('index', location)}")
+        written = {_squeeze("".join(texts))} if texts else set[str]()
         for field in THOUGHTS:
             text = message.get(field)
-            if isinstance(text, str) and text and _squeeze(text) not in told:
-                told.add(_squeeze(text))
+            if isinstance(text, str) and text and _squeeze(text) not in written:
+                written.add(_squeeze(text))
                 yield from self._think(field, text, {"field": field})
 
     def _think(self, block: str, text: str, about: dict[str, Any]) -> Iterable[StreamPart]:
@@ -338,8 +338,8 @@ class ChatReader:
     def _files(self, message: Item) -> Iterable[StreamPart]:
         """Yield the images of a message. Store the pieces of its audio until the answer ends."""
         for image in objects_in(message, "images"):
-            place = image.get("image_url")
-            url = place.get("url") if is_object(place) else place
+            location = image.get("image_url")
+            url = location.get("url") if is_object(location) else location
             if isinstance(url, str) and url:
                 yield file_of(url)
         audio = message.get("audio")
@@ -398,8 +398,8 @@ class ChatReader:
         inside = unwrap_parallel(call.name, params) or []
         texts = [(name, msgspec.json.encode(given).decode()) for name, given in inside]
         return [
-            ChatCall(f"{call.id}_{place}", name, [text], extras=call.extras)
-            for place, (name, text) in enumerate(texts, 1)
+            ChatCall(f"{call.id}_{location}", name, [text], extras=call.extras)
+            for location, (name, text) in enumerate(texts, 1)
         ] or [call]
 
     def _whole_call(self, call: ChatCall) -> ToolCall:
@@ -417,8 +417,8 @@ class ChatReader:
         if calls is None:
             raise failure_of(error)
         parts = self._chunk({**chunk, "error": error}, "message")
-        for place, (name, text) in enumerate(calls, len(tuple(self._calls))):
-            parts.extend(self._call({"index": place, "function": {"name": name, "arguments": text}}))
+        for location, (name, text) in enumerate(calls, len(tuple(self._calls))):
+            parts.extend(self._call({"index": location, "function": {"name": name, "arguments": text}}))
         return [*parts, *self._finish()]
 
     # -- the end
@@ -431,8 +431,8 @@ class ChatReader:
         names = [call.name for call in self._calls]
         if reason == "tool-calls" and names and all(map(self._sent.is_answer, names)):
             reason = "stop"
-        said = None if _CHAT.get(self._reason or "") == reason else self._reason
-        metadata = self._envelope.metadata(said)
+        detail = None if _CHAT.get(self._reason or "") == reason else self._reason
+        metadata = self._envelope.metadata(detail)
         if not (self._reason or parts or self._has_content):
             raise failure_of("the answer is empty, and the server states no reason")
         usage = usage_of(self._envelope.usage)

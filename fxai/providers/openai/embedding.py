@@ -23,7 +23,7 @@ from fxai.messages.part import Usage
 from fxai.messages.reason import ModelUnavailableError
 from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector
 from fxai.models.model_info import ModelInfo
-from fxai.providers.http.client import Answer, Client
+from fxai.providers.http.client import Client, HttpResponse
 from fxai.providers.openai.model import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, failure_of, form_error
 from fxai.schema.data import JSON_ERRORS
@@ -75,11 +75,11 @@ def read_embeddings(reply: bytes) -> Embeddings:
         raise form_error(f"the answer is not a list of embeddings: {error}") from None
     if answer.error:
         raise failure_of(answer.error)
-    places = [at if item.index is None else item.index for at, item in enumerate(answer.data)]
-    if sorted(places) != list(range(len(places))):
-        raise form_error(f"indices of the embeddings must be unique numbers from 0, got {places[:20]}", "/data")
+    locations = [at if item.index is None else item.index for at, item in enumerate(answer.data)]
+    if sorted(locations) != list(range(len(locations))):
+        raise form_error(f"indices of the embeddings must be unique numbers from 0, got {locations[:20]}", "/data")
 
-    in_order = sorted(zip(places, answer.data, strict=True), key=lambda pair: pair[0])
+    in_order = sorted(zip(locations, answer.data, strict=True), key=lambda pair: pair[0])
     usage = Usage(input_tokens=answer.usage.prompt_tokens) if answer.usage is not None else Usage()
     return Embeddings(tuple(_vector(at, item.embedding) for at, item in in_order), usage)
 
@@ -145,7 +145,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         """
         fields = prepare_embedding(texts, model=self.name, dimensions=self._dimensions, user=self._user)
 
-        def read(answer: Answer) -> Effect[Embeddings, AiError]:
+        def read(answer: HttpResponse) -> Effect[Embeddings, AiError]:
             try:
                 return fx.succeed(read_embeddings(answer.body))
             except ReplyError as error:

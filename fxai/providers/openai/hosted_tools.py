@@ -60,12 +60,12 @@ Filter: TypeAlias = ComparisonFilter | CompoundFilter
 """The condition on the attributes of the files to search."""
 
 
-def read_filter(given: Any, place: str) -> Filter:
+def read_filter(given: Any, location: str) -> Filter:
     """Read a filter of any kind from a value or from plain data.
 
     Args:
         given: A filter or its plain data.
-        place: The location of the filter for the error message, such as `"filters[1]"`.
+        location: The location of the filter for the error message, such as `"filters[1]"`.
 
     Raises:
         msgspec.ValidationError: If the filter is invalid.
@@ -76,7 +76,7 @@ def read_filter(given: Any, place: str) -> Filter:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
         problem, _, inside = str(error).removesuffix("`").partition(" - at `$")
-        raise msgspec.ValidationError(f"{problem} - at `$.{place}{inside}`") from None
+        raise msgspec.ValidationError(f"{problem} - at `$.{location}{inside}`") from None
 
 
 @final
@@ -408,10 +408,10 @@ def mcp(
     if server_url is None and connector_id is None and tunnel_id is None:
         raise SchemaError(f"MCP server {server_label!r}: no address. Set server_url, connector_id, or tunnel_id.")
     allowed = allowed_tools if allowed_tools is None or isinstance(allowed_tools, McpTools) else _as_list(allowed_tools)
-    place = {"server_url": server_url, "connector_id": connector_id, "tunnel_id": tunnel_id}
+    location = {"server_url": server_url, "connector_id": connector_id, "tunnel_id": tunnel_id}
     access = {"authorization": authorization, "headers": None if headers is None else dict(headers)}
     about = {"server_label": server_label, "server_description": server_description, "allowed_tools": allowed}
-    given = {**about, **place, **access, "require_approval": require_approval}
+    given = {**about, **location, **access, "require_approval": require_approval}
     return openai_tool("mcp", server_label if name is None else name, _Mcp, given, options)
 
 

@@ -76,8 +76,8 @@ def input_file(part: FilePart) -> dict[str, Any]:
         return {"type": "input_text", **marks(part, "prompt_cache_breakpoint"), "text": _text(part)}
     if part.media_type.startswith("image/"):
         _check_image(part)
-        place = {"file_id": _file_id(part)} if _file_id(part) else {"image_url": _url(part)}
-        return {"type": "input_image", "detail": "auto", **extras, **place}
+        location = {"file_id": _file_id(part)} if _file_id(part) else {"image_url": _url(part)}
+        return {"type": "input_image", "detail": "auto", **extras, **location}
     if part.media_type.startswith(("audio/", "video/")):
         raise _refusal(part, "Responses accepts images and documents. Chat Completions accepts audio.")
     if _file_id(part):

@@ -106,7 +106,7 @@ def open_account(
 
     @fx.gen
     def opening() -> Gen[Client, AiError, Scope]:
-        url = yield from _place(server, base_url, model)
+        url = yield from _address(server, base_url, model)
         known = server or (OPENAI_CHAT if url.startswith(BASE_URL) else COMPATIBLE)
         secret = yield from _secret(api_key, known)
         bearer, ours = known.key_header == "authorization", known.name == MODULE
@@ -139,7 +139,7 @@ def _secret(api_key: Key, server: Server) -> Effect[Secret | None, AiError]:
     return key if server.needs_key or api_key is not None else key.catch_all(lambda _: fx.succeed(None))
 
 
-def _place(server: Server | None, base_url: str | None, model: str) -> Effect[str, AiError]:
+def _address(server: Server | None, base_url: str | None, model: str) -> Effect[str, AiError]:
     """Return the address of the API. It is the address of a deployment if the server and the API version require it."""
     if server is None or base_url:
         return fx.succeed(base_url or address())
@@ -459,10 +459,10 @@ class Continuation:
             digests: The digests of the first items. See `remember`.
         """
         known = digests_of(items, digests)
-        for place in range(len(items) - 1, 0, -1):
-            response = self._known.get(known[place - 1])
+        for server_entry in range(len(items) - 1, 0, -1):
+            response = self._known.get(known[server_entry - 1])
             if response is not None:
-                return response, items[place:]
+                return response, items[server_entry:]
         return None
 
     def forget(self, response: str) -> None:
@@ -536,11 +536,14 @@ def layer(
 
     def opening() -> Effect[OpenAIModel, AiError, Scope]:
         url = address(connection.get("base_url"))
-        place, is_official = _place_of(given, url, known)
-        able = facts_at(place, behind or name, known, facts, elsewhere=not is_official)
-        profile, client = Profile(known, *settings, place, behind, able), account
-        if given is None and place not in (COMPATIBLE, OPENAI_CHAT):  # users also pass OPENAI_API_KEY to these servers
-            at = msgspec.structs.replace(place, other_keys=(*place.other_keys, OPENAI_CHAT.key))
+        server_entry, is_official = _server_of(given, url, known)
+        able = facts_at(server_entry, behind or name, known, facts, elsewhere=not is_official)
+        profile, client = Profile(known, *settings, server_entry, behind, able), account
+        if given is None and server_entry not in (
+            COMPATIBLE,
+            OPENAI_CHAT,
+        ):  # users also pass OPENAI_API_KEY to these servers
+            at = msgspec.structs.replace(server_entry, other_keys=(*server_entry.other_keys, OPENAI_CHAT.key))
             there: AccountOptions = {**connection, "base_url": url}
             client = open_account(server=at, model=name, **there)
         return client.map(lambda client: OpenAIModel(client, name, profile))
@@ -548,7 +551,7 @@ def layer(
     return Layer.scoped(LanguageModel, fx.suspend(opening))
 
 
-def _place_of(given: Server | None, url: str, api: Api) -> tuple[Server, bool]:
+def _server_of(given: Server | None, url: str, api: Api) -> tuple[Server, bool]:
     """Return the server of a layer, and True if it is OpenAI's own server."""
     if url.startswith(BASE_URL) and given in (None, OPENAI_CHAT):
         return OPENAI_CHAT, True

@@ -312,14 +312,18 @@ def read_responses(data: Item, sent: WireRequest) -> Iterable[Part]:
         raise form_error("the answer has no list of items", "/output")
     items = objects_in(data, "output")
     last = last_that_goes_on(items)
-    found = ((place, part) for place, item in enumerate(items) for part in item_parts(item, sent, went_on=place < last))
-    parts = [with_id(part, str(place)) if part.type == "tool-call" else part for place, part in found]
+    found = (
+        (location, part)
+        for location, item in enumerate(items)
+        for part in item_parts(item, sent, went_on=location < last)
+    )
+    parts = [with_id(part, str(location)) if part.type == "tool-call" else part for location, part in found]
     return [*sent.warnings, metadata_of(data, "created_at"), *parts, finish_part(data, parts)]
 
 
-def with_id(call: ToolCall, place: str) -> ToolCall:
+def with_id(call: ToolCall, location: str) -> ToolCall:
     """Return the call with an id. If the server sends none, the position of the call determines the id."""
-    return call if call.id else msgspec.structs.replace(call, id=f"call_{place}")
+    return call if call.id else msgspec.structs.replace(call, id=f"call_{location}")
 
 
 def finish_part(data: Item, parts: Iterable[AnyPart], refusal: str = "") -> Finish:
@@ -336,15 +340,15 @@ def finish_part(data: Item, parts: Iterable[AnyPart], refusal: str = "") -> Fini
     status = data.get("status")
     if status == "failed" or data.get("error"):
         raise failure_of(data.get("error") or "the response failed; the server states no reason")
-    said = list(parts)
-    if status == "cancelled" and not said:
+    listed = list(parts)
+    if status == "cancelled" and not listed:
         raise ReplyError(UnknownError("the response was cancelled before the model wrote anything"))
     if status in ("queued", "in_progress"):
         raise form_error(f"the response is still {status}, but the request did not set background", "/status")
     details = data.get("incomplete_details")
     reason = details.get("reason") if is_object(details) else None
-    known = "error" if status == "cancelled" else turn_end(said, lambda calls: finish_of(reason, calls=calls))
-    words = refusal or "".join(part.text for part in said if part.type == "text" and marks(part).get("refusal"))
+    known = "error" if status == "cancelled" else turn_end(listed, lambda calls: finish_of(reason, calls=calls))
+    words = refusal or "".join(part.text for part in listed if part.type == "text" and marks(part).get("refusal"))
     usage = usage_of(data.get("usage"))
     return Finish(known, usage, refusal_of(known, words), metadata=finish_metadata(data, _PLACED))
 
@@ -406,7 +410,7 @@ def _message(item: Item, sent: WireRequest) -> list[Part]:
     if len(unknown) == len(contents):
         return [Text("", metadata=mark(item=without_nulls(dict(item))))]
     beside, parts = {**_beside(item), **({"content": unknown} if unknown else {})}, list[Part]()
-    for place, content in enumerate(contents):
+    for location, content in enumerate(contents):
         about["beside"] = {**beside, **_beside(content)} or None
         if content.get("type") == "refusal":
             parts.append(Text(str(content.get("refusal", "")), metadata=mark(**about, refusal=True)))
@@ -414,7 +418,7 @@ def _message(item: Item, sent: WireRequest) -> list[Part]:
             notes = [without_nulls(one) for one in objects_in(content, "annotations")]
             metadata = mark(**about, annotations=notes or None, logprobs=content.get("logprobs") or None)
             parts.append(Text(sent.answer(str(content.get("text", ""))), metadata=metadata))
-            parts.extend(source_of(one, f"{item.get('id')}:{place}:{n}") for n, one in enumerate(notes))
+            parts.extend(source_of(one, f"{item.get('id')}:{location}:{n}") for n, one in enumerate(notes))
     return parts
 
 
@@ -444,8 +448,8 @@ def _reasoning(item: Item) -> Iterable[Reasoning]:
     pieces = [(kind, one) for kind in ("summary", "content") for one in objects_in(item, kind)]
     if not pieces:
         yield Reasoning("", metadata=mark(id=id_, **last))
-    for place, (kind, one) in enumerate(pieces, 1):
-        more = last if place == len(pieces) else {}
+    for location, (kind, one) in enumerate(pieces, 1):
+        more = last if location == len(pieces) else {}
         yield Reasoning(str(one.get("text", "")), metadata=mark(id=id_, kind=kind, **more))
 
 

@@ -384,7 +384,7 @@ def _format(
     form = AnswerForm.of(request.response_schema, OPENAI.with_keywords(keywords))
     if known.strict_json_schema is False:
         form = form.loosen()
-    elif form.obstacles:
+    elif form.unsupported:
         _not_strict(form, notes, must=known.strict_json_schema is True)
     if facts.structured_output is not False:
         return form
@@ -396,7 +396,7 @@ def _format(
 
 
 def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
-    first, why = form.obstacles[0], "; ".join(map(str, form.obstacles))
+    first, why = form.unsupported[0], "; ".join(map(str, form.unsupported))
     if must:
         problem = f"the answer must be strict, and {OPENAI.name} has no strict form for its schema: {why}"
         reason = UnsupportedSchemaError(description=problem, pointer=first.pointer, keyword=first.keyword)

@@ -176,12 +176,12 @@ class StreamItem:
     >>> sent = prepare_request(ModelRequest(Prompt.make("Add.")), model="gpt-5.5")
     >>> item = StreamItem("0", text_blocks(), reasoning_blocks(), sent)
     >>> call = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": ""}
-    >>> [part.type for part in (*item.begin(call), *item.params_delta({"delta": "{}"}), *item.finish(call))]
+    >>> [part.type for part in (*item.start(call), *item.params_delta({"delta": "{}"}), *item.finish(call))]
     ['tool-params-start', 'tool-params-delta', 'tool-params-end', 'tool-call']
     """
 
     __slots__ = (
-        *("_call", "_deltas", "_done", "_item", "_key", "_places", "_reasoning", "_sent", "_sources", "_texts"),
+        *("_call", "_deltas", "_done", "_item", "_key", "_locations", "_reasoning", "_sent", "_sources", "_texts"),
         *("_whole", "refusal"),
     )
 
@@ -193,7 +193,7 @@ class StreamItem:
         self._item: dict[str, Any] = {}  # the item in the first event
         self._call: str | None = None  # the id of the call in its first part
         self._deltas: list[str] = []
-        self._places: dict[tuple[str, int], str] = {}  # of reasoning: from the provider's numbers to ids of blocks
+        self._locations: dict[tuple[str, int], str] = {}  # of reasoning: from the provider's numbers to ids of blocks
         self._sources: set[str] = set()
         self._done = False
         self._whole: Item = {}
@@ -212,16 +212,16 @@ class StreamItem:
 
     # -- during the stream
 
-    def begin(self, item: Item) -> Iterable[StreamPart]:
+    def start(self, item: Item) -> Iterable[StreamPart]:
         """Start the item."""
         self._item = dict(item)
         kind = kind_of_item(item)
         if kind == "reasoning":
             yield from self._reasoning.open(f"{self._key}:0")
         elif (kind in OURS or is_hosted(item, self._sent.offer)) and kind not in ANSWERED:
-            yield from self._begin_call(item)
+            yield from self._start_call(item)
 
-    def _begin_call(self, item: Item) -> Iterable[StreamPart]:
+    def _start_call(self, item: Item) -> Iterable[StreamPart]:
         offer, kind = self._sent.offer, str(item["type"])
         if kind == "function_call" and self._sent.is_answer(item.get("name")):
             return
@@ -298,9 +298,9 @@ class StreamItem:
         field = "summary_index" if "summary_index" in event else "content_index"
         return self._block((_REASONING_KINDS[field], _number(event, field)))
 
-    def _block(self, place: tuple[str, int]) -> str:
+    def _block(self, location: tuple[str, int]) -> str:
         """Return the block of a piece of reasoning. The first block of the item already exists."""
-        return self._places.setdefault(place, f"{self._key}:{len(self._places)}")
+        return self._locations.setdefault(location, f"{self._key}:{len(self._locations)}")
 
     # -- when the item ends
 
@@ -315,7 +315,7 @@ class StreamItem:
             return {**self._item, ("input" if self._is_custom else "arguments"): "".join(self._deltas)}
         if kind == "reasoning":
             pieces: dict[str, list[dict[str, str]]] = {"summary": [], "content": []}
-            for (part, _), id_ in sorted(self._places.items()):
+            for (part, _), id_ in sorted(self._locations.items()):
                 pieces[part].append({"text": self._reasoning.text(id_)})
             return {**self._item, **pieces}
         content: list[dict[str, Any]] = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
@@ -336,22 +336,22 @@ class StreamItem:
                 yield from self._end_other(parts)
 
     def _end_reasoning(self, item: Item, parts: list[Part]) -> Iterable[StreamPart]:
-        places = [(kind, n) for kind in ("summary", "content") for n in range(len(objects_in(item, kind)))]
-        for part, place in zip(parts, places or [("none", 0)], strict=False):
+        locations = [(kind, n) for kind in ("summary", "content") for n in range(len(objects_in(item, kind)))]
+        for part, location in zip(parts, locations or [("none", 0)], strict=False):
             if part.type == "reasoning":
-                yield from self._reasoning.close(self._block(place), part.text, part.metadata)
+                yield from self._reasoning.close(self._block(location), part.text, part.metadata)
         for id_ in self._reasoning.ids:
             if id_.startswith(f"{self._key}:"):
                 yield from self._reasoning.close(id_)
 
     def _end_message(self, parts: list[Part]) -> Iterable[StreamPart]:
-        place = 0
+        location = 0
         for part in parts:
             if part.type == "text":
                 is_held = self._sent.is_buffered and not marks(part).get("refusal")
                 end = self._texts.replace if is_held else self._texts.close
-                yield from end(f"{self._key}:{place}", part.text, part.metadata)
-                place += 1
+                yield from end(f"{self._key}:{location}", part.text, part.metadata)
+                location += 1
             elif part.type == "source" and part.id not in self._sources:
                 yield part
 
@@ -415,7 +415,7 @@ class ResponsesReader:
         self._items: dict[int | str, StreamItem] = {}
         self._keys: dict[str, int | str] = {}  # from the ids of an item to its key in `_items`
         self._newest: dict[int, int | str] = {}  # from an index to its newest item
-        self._places: dict[int | str, int] = {}  # from an item to its index
+        self._locations: dict[int | str, int] = {}  # from an item to its index
         self._shares_index = False
         self._events = JsonEvents()
         self._latest: int | str = 0
@@ -468,17 +468,17 @@ class ResponsesReader:
         if kind in _EVENTS:
             yield from _EVENTS[kind](self._item(event, {}), event)
         elif kind in _FIRST:
-            yield from self._begin(_object(event, "response"))
+            yield from self._start(_object(event, "response"))
         elif kind in _TERMINAL:
             response = _object(event, "response")
-            yield from self._begin(response)
+            yield from self._start(response)
             yield from self._rest(response)
         elif kind in ("response.output_item.added", "response.output_item.done") and is_object(event.get("item")):
             item, whole = self._item(event, event["item"]), event["item"]
             if goes_on(whole):
                 yield from self._decide()
             if kind.endswith("added"):
-                yield from item.begin(whole)
+                yield from item.start(whole)
             elif is_undecided(whole, self._sent.offer):
                 self._undecided.append((item, whole))
             else:
@@ -490,7 +490,7 @@ class ResponsesReader:
             yield from item.finish(whole, went_on=True)
         self._undecided.clear()
 
-    def _begin(self, response: Item) -> list[StreamPart]:
+    def _start(self, response: Item) -> list[StreamPart]:
         """Return the metadata of the response. Return it again when the server completes it."""
         metadata, before = metadata_of(response, "created_at"), self._metadata
         if before is None:
@@ -502,10 +502,10 @@ class ResponsesReader:
         """Yield the items of the response whose events were missing or incomplete."""
         items, started = objects_in(response, "output"), list(self._items)
         last = last_that_goes_on(items)
-        for place, item in enumerate(items):
-            by_order = started[place] if self._shares_index and place < len(started) else place
+        for location, item in enumerate(items):
+            by_order = started[location] if self._shares_index and location < len(started) else location
             known = next((self._keys[name] for name in _names_of(item) if name in self._keys), by_order)
-            yield from self._at(known).finish(item, went_on=place < last)
+            yield from self._at(known).finish(item, went_on=location < last)
         for undecided, whole in self._undecided:
             yield from undecided.finish(whole)
         for known_item in self._items.values():
@@ -520,14 +520,14 @@ class ResponsesReader:
         known = next((self._keys[name] for name in names if name in self._keys), None)
         if not isinstance(index, int):
             key: int | str = known if known is not None else names[0] if names else self._latest
-        elif known is not None and self._places.get(known) == index:
+        elif known is not None and self._locations.get(known) == index:
             key = known
         else:
             key = self._newest.get(index, index)
             if item and self._at(key).is_other(item, begins=event.get("type") == "response.output_item.added"):
                 self._shares_index = True
                 key = f"{index}.{len(self._items)}"
-            self._newest[index], self._places[key] = key, index
+            self._newest[index], self._locations[key] = key, index
         for name in names:
             self._keys.setdefault(name, key)
         self._latest = key

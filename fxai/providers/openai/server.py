@@ -440,13 +440,13 @@ def server_at(base_url: str) -> Server:
     ('openai', '')
     """
     try:
-        place = urlsplit(base_url).netloc.rpartition("@")[2].lower()
+        location = urlsplit(base_url).netloc.rpartition("@")[2].lower()
     except ValueError:  # the client reports the invalid address
         return COMPATIBLE
-    if place == "api.openai.com":
+    if location == "api.openai.com":
         return OPENAI_CHAT
     for server in SERVERS.values():
-        if urlsplit(server.base_url).netloc == place:
+        if urlsplit(server.base_url).netloc == location:
             return server
-    name = next((name for host, name in _HOSTS.items() if place.endswith(f".{host}")), None)
+    name = next((name for host, name in _HOSTS.items() if location.endswith(f".{host}")), None)
     return COMPATIBLE if name is None else SERVERS[name]

@@ -306,8 +306,8 @@ def is_hosted(item: Mapping[str, Any], offer: RequestTools) -> bool:
     if kind == "tool_search_call":
         return item.get("execution") != "client"
     if kind in ("shell_call", "shell_call_output"):
-        place = item.get("environment")
-        return offer.runs("shell_call") or (is_object(place) and place.get("type") == "container_reference")
+        location = item.get("environment")
+        return offer.runs("shell_call") or (is_object(location) and location.get("type") == "container_reference")
     return kind in ANSWERED or (is_hosted_type(kind) and kind not in OURS)
 
 
@@ -336,7 +336,7 @@ def last_that_goes_on(items: Sequence[Mapping[str, Any]]) -> int:
     >>> last_that_goes_on([{"type": "function_call"}, {"type": "message"}, {"type": "function_call"}])
     1
     """
-    return next((place for place in range(len(items) - 1, -1, -1) if goes_on(items[place])), -1)
+    return next((location for location in range(len(items) - 1, -1, -1) if goes_on(items[location])), -1)
 
 
 def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:

@@ -22,13 +22,13 @@ from fxai.models.prepared_tools import (
     Notes,
     PreparationError,
     PreparedTools,
-    Settled,
+    ToolForm,
     choice_mode,
     choose_tools,
+    form_of,
     option_names,
     options_of,
     refuse_approval,
-    settle,
     without_nulls,
 )
 from fxai.models.tool_limit import narrow_choice, shorten, within_number
@@ -53,7 +53,7 @@ from fxai.tools.tool_options import (
 Api: TypeAlias = Literal["responses", "chat"]
 """Responses, or Chat Completions, which other servers also support."""
 
-_PLACES: Final[Mapping[str, str]] = {"responses": "OpenAI's Responses API", "chat": "OpenAI's Chat Completions API"}
+_LOCATIONS: Final[Mapping[str, str]] = {"responses": "OpenAI's Responses API", "chat": "OpenAI's Chat Completions API"}
 
 # the fields of each type of tool on Responses, from the parameter types of the official SDK
 _CARRIED: Final[Mapping[str, frozenset[str]]] = {
@@ -114,9 +114,9 @@ class Writer:
         if ours and (self._api == where or kind_of(tool) == "custom"):
             refuse_approval(tool)
             return True
-        place = "Chat Completions" if where == "chat" else "the Responses API"
-        why = f"runs only on {place}" if ours else "is another provider's"
-        self._notes.refuse(tool, why, _PLACES[self._api])
+        location = "Chat Completions" if where == "chat" else "the Responses API"
+        why = f"runs only on {location}" if ours else "is another provider's"
+        self._notes.refuse(tool, why, _LOCATIONS[self._api])
         return False
 
     def extras(self, tool: AnyTool) -> dict[str, Any]:
@@ -129,20 +129,20 @@ class Writer:
         if time is not None and self._cache_marks and self._api == "chat" and kind_of(tool) == "function":
             carried, missing = carried | {"cache_control"}, {**missing, "cache control": False}
             extras["cache_control"] = {"type": "ephemeral", **({} if time == "default" else {"ttl": time})}
-        return self._notes.carry(tool, extras, carried, missing, _PLACES[self._api])
+        return self._notes.carry(tool, extras, carried, missing, _LOCATIONS[self._api])
 
-    def write(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
+    def write(self, forms: ToolForm, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
         """Encode a local tool or a tool of OpenAI, with its OpenAI name."""
-        tool, kind, is_chat = settled.tool, kind_of(settled.tool), self._api == "chat"
+        tool, kind, is_chat = forms.tool, kind_of(forms.tool), self._api == "chat"
         description = shorten(tool, self._rules, self._notes)
         about = {} if description is None else {"description": description}
         if tool.provider is None:
-            schema = {"name": wire, **about, "parameters": settled.document}
+            schema = {"name": wire, **about, "parameters": forms.document}
             if is_chat:
-                flag = {} if settled.strict is None else {"strict": settled.strict}
+                flag = {} if forms.strict is None else {"strict": forms.strict}
                 return {"type": kind, "function": {**schema, **flag}, **extras}
             # Responses enables strict mode if the flag is missing
-            return {"type": kind, **schema, "strict": bool(settled.strict), **extras}
+            return {"type": kind, **schema, "strict": bool(forms.strict), **extras}
         args: dict[str, Any] = without_nulls(msgspec.to_builtins(tool.provider.args))
         if kind == _OF_SERVER:
             return {"type": args["type"], **args.get("fields", {})}
@@ -317,14 +317,14 @@ def prepare_tools(
     able = known.strict_tools if supports_strict is None else supports_strict
     strict = {"config": strict_json_schema, "default": able or None}
     held = OPENAI.with_keywords(strict_keywords_of(known) if strict_keywords is None else strict_keywords)
-    found = [Settled(one, None) if one.provider else settle(one, rules, held, notes=notes, **strict) for one in takes]
-    settled = within_number([one for one in found if one is not None], rules, allowed_tools or tool_choice, notes)
-    sent = tuple(one.tool for one in settled)
+    found = [ToolForm(one, None) if one.provider else form_of(one, rules, held, notes=notes, **strict) for one in takes]
+    forms = within_number([one for one in found if one is not None], rules, allowed_tools or tool_choice, notes)
+    sent = tuple(one.tool for one in forms)
     naming = NameMap.of(sent, NAMES)
     extras = {tool.name: writer.extras(tool) for tool in sent}
     deferred = _deferred_names(sent, extras, notes)
     spaces = [extras[tool.name].pop("namespace", None) for tool in sent]
-    wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
+    wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in forms]
     tool_choice, allowed = narrow_choice(tool_choice, notes), narrow_choice(allowed_tools, notes)
     if isinstance(allowed, ToolChoice):
         choice = allow_list(allowed, sent, deferred, naming, api, notes)
@@ -332,7 +332,7 @@ def prepare_tools(
         choice = choice_on_wire(allowed or tool_choice, sent, naming, api, notes)
     grouped = _in_namespaces(zip(spaces, wires, strict=True))
     fields = {"tools": grouped, "tool_choice": choice, "parallel_tool_calls": parallel_tool_calls if sent else None}
-    return PreparedTools.make(fields, naming, notes=notes, settled=settled)
+    return PreparedTools.make(fields, naming, notes=notes, forms=forms)
 
 
 def _deferred_names(sent: Sequence[AnyTool], extras: Mapping[str, Mapping[str, Any]], notes: Notes) -> frozenset[str]:
@@ -390,11 +390,11 @@ _ITEMS: Final = {
 }
 
 
-_Place: TypeAlias = tuple[Any, Any, Any]
+_Location: TypeAlias = tuple[Any, Any, Any]
 """The key of a tool in a request: its type, its name, and the label of its server. A missing value is None."""
 
 
-def _place_of(wire: Mapping[str, Any]) -> _Place:
+def _location_of(wire: Mapping[str, Any]) -> _Location:
     return wire.get("type"), wire.get("name"), wire.get("server_label")
 
 
@@ -420,36 +420,36 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
     def definition(self, name: str) -> dict[str, Any] | None:
         """Return the tool in the form of the request, in its namespace, or None if the request does not contain it."""
         tool = self._by_name.get(name)
-        places = () if tool is None else self._places_of(tool)
-        return next((self._definitions[place] for place in places if place in self._definitions), None)
+        locations = () if tool is None else self._locations_of(tool)
+        return next((self._definitions[location] for location in locations if location in self._definitions), None)
 
     def without(self, names: Container[str], wires: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the tools in the form of the request, except the tools with these names."""
-        gone = {place for tool in self.tools if tool.name in names for place in self._places_of(tool)}
+        gone = {location for tool in self.tools if tool.name in names for location in self._locations_of(tool)}
         left: list[dict[str, Any]] = []
         for wire in wires:
             if wire.get("type") == "namespace":
-                inside = [one for one in wire["tools"] if _place_of(one) not in gone]
+                inside = [one for one in wire["tools"] if _location_of(one) not in gone]
                 left += [{**wire, "tools": inside}] if inside else []
-            elif _place_of(wire) not in gone:
+            elif _location_of(wire) not in gone:
                 left.append(wire)
         return left
 
-    def _places_of(self, tool: AnyTool) -> tuple[_Place, _Place]:
+    def _locations_of(self, tool: AnyTool) -> tuple[_Location, _Location]:
         """Return the keys of a tool in the request: with its name, or with only its type if the API uses no name."""
         label = None if tool.provider is None else getattr(tool.provider.args, "server_label", None)
         return (kind_of(tool), self.prepared.naming.sent(tool.name), label), (kind_of(tool), None, label)
 
     @cached_property
-    def _definitions(self) -> dict[_Place, dict[str, Any]]:
+    def _definitions(self) -> dict[_Location, dict[str, Any]]:
         """The tools in the form of the request. Each tool of a namespace has its own namespace object."""
-        known: dict[_Place, dict[str, Any]] = {}
+        known: dict[_Location, dict[str, Any]] = {}
         for wire in self.prepared.plain_fields.get("tools", ()):
             if wire.get("type") == "namespace":
                 for one in wire["tools"]:
-                    known.setdefault(_place_of(one), {**wire, "tools": [one]})
+                    known.setdefault(_location_of(one), {**wire, "tools": [one]})
             else:
-                known.setdefault(_place_of(wire), wire)
+                known.setdefault(_location_of(wire), wire)
         return known
 
     def runs(self, item: str) -> bool:

@@ -38,7 +38,7 @@ from fxai.schema.request_form.root_form import (
     wrap,
 )
 from fxai.schema.strict.form import StrictForm, strict_form, without_weakenings
-from fxai.schema.strict.rules import Obstacle, StrictRules, Weakening
+from fxai.schema.strict.rules import StrictRules, UnsupportedFeature, Weakening
 
 _WHERE: Final = f"/properties/{VALUE}"
 _ABOUT_NAMES: Final = frozenset(
@@ -135,7 +135,7 @@ class _Draft:
         if self.plain is not latest:
             self.rewrites.append(Rewrite("/type", "object at the root", 'the type "object"'))
 
-    def hold(self, rules: RequestRules, strict: StrictRules, *, explicit_null: bool) -> tuple[Obstacle, ...]:
+    def hold(self, rules: RequestRules, strict: StrictRules, *, explicit_null: bool) -> tuple[UnsupportedFeature, ...]:
         """Make the document strict; the result is every obstacle, and `()` if it has a strict form."""
         self._read = JsonSchema.trust(self.plain)
         found = strict_form(self._read, strict, explicit_null=explicit_null)
@@ -174,10 +174,10 @@ class _Draft:
         if rules.properties and "properties" not in self.plain:
             self.rewrites.append(Rewrite("/properties", "properties at the root", "no properties"))
             self.plain["properties"] = {}
-        for place in walk(self.plain) if rules.items else ():
-            if lacks_items(place.schema) and (items := _items(place.schema)) is not None:
-                self.rewrites.append(Rewrite(f"{place.pointer}/items", "items of arrays", "any items"))
-                place.schema["items"] = items
+        for location in walk(self.plain) if rules.items else ():
+            if lacks_items(location.schema) and (items := _items(location.schema)) is not None:
+                self.rewrites.append(Rewrite(f"{location.pointer}/items", "items of arrays", "any items"))
+                location.schema["items"] = items
 
     def rename(self, rules: RequestRules) -> None:
         """Rename the properties of the root whose names the API refuses."""
@@ -210,7 +210,7 @@ class _Draft:
 @lru_cache(maxsize=2048)
 def request_form(
     document: JsonSchema, rules: RequestRules, *, strict: StrictRules | None = None, explicit_null: bool = False
-) -> Result[RequestForm, tuple[Obstacle, ...]]:
+) -> Result[RequestForm, tuple[UnsupportedFeature, ...]]:
     """Return the form of a document that an API accepts, or each obstacle with its location and keyword.
 
     Args:
@@ -222,23 +222,27 @@ def request_form(
     try:
         return with_stack(lambda: _form(document, rules, strict, explicit_null=explicit_null))
     except (ExhaustedError, RecursionError) as error:
-        return Failure((Obstacle(str(error) if isinstance(error, ExhaustedError) else "", "schema", _TOO_MUCH),))
+        return Failure(
+            (UnsupportedFeature(str(error) if isinstance(error, ExhaustedError) else "", "schema", _TOO_MUCH),)
+        )
 
 
 def _form(
     document: JsonSchema, rules: RequestRules, strict: StrictRules | None, *, explicit_null: bool
-) -> Result[RequestForm, tuple[Obstacle, ...]]:
+) -> Result[RequestForm, tuple[UnsupportedFeature, ...]]:
     draft = _Draft(document.to_dict())
     if draft.plain is False or draft.plain == {"not": {}}:
-        return Failure((Obstacle("", "schema", "no value can be an instance of it"),))
+        return Failure((UnsupportedFeature("", "schema", "no value can be an instance of it"),))
     draft.read()
     if strict is None:
         draft.repair_root(rules)
-    elif obstacles := draft.hold(rules, strict, explicit_null=explicit_null):
-        return Failure(obstacles)
+    elif unsupported := draft.hold(rules, strict, explicit_null=explicit_null):
+        return Failure(unsupported)
     draft.complete(rules)
     draft.rename(rules)
-    left = tuple(Obstacle(fault.pointer, "schema", str(fault)) for fault in inner_refusals(draft.plain, rules))
+    left = tuple(
+        UnsupportedFeature(fault.pointer, "schema", str(fault)) for fault in inner_refusals(draft.plain, rules)
+    )
     return Failure(left) if left else Success(RequestForm(document, draft))
 
 
@@ -246,8 +250,8 @@ def _outer(pointer: str) -> str:
     return pointer.removeprefix(_WHERE)
 
 
-def _outside(obstacle: Obstacle) -> Obstacle:
-    return Obstacle(_outer(obstacle.pointer), obstacle.keyword, obstacle.reason)
+def _outside(feature: UnsupportedFeature) -> UnsupportedFeature:
+    return UnsupportedFeature(_outer(feature.pointer), feature.keyword, feature.reason)
 
 
 def _whole_numbers(value: Any) -> Any:
@@ -308,8 +312,10 @@ def _with_name(schema: Any, name: str, aliases: Mapping[str, str]) -> Any:
     if name not in aliases or schema is False:
         return schema
     members: dict[str, Any] = {} if schema is True else dict(schema)
-    said = members.get("description")
-    members["description"] = f"{said} (parameter {name!r})" if isinstance(said, str) and said else f"parameter {name!r}"
+    description = members.get("description")
+    members["description"] = (
+        f"{description} (parameter {name!r})" if isinstance(description, str) and description else f"parameter {name!r}"
+    )
     return members
 
 

@@ -138,9 +138,9 @@ def _root(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
 
 def _inside(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
     """The faults of the schemas at any depth."""
-    for place in walk(plain):
-        if rules.items and lacks_items(place.schema):
-            yield Fault(f"{place.pointer}/items", "a schema of the items", NOTHING)
+    for location in walk(plain):
+        if rules.items and lacks_items(location.schema):
+            yield Fault(f"{location.pointer}/items", "a schema of the items", NOTHING)
     deepest = rules.most_levels
     if deepest is not None and (levels := _levels(plain)) > deepest:
         yield Fault("", f"at most {deepest} nested schemas", str(levels))
@@ -156,7 +156,9 @@ def _levels(plain: dict[str, Any]) -> int:
     """The number of schemas on the longest path, definitions apart."""
     deepest = 0
     pending = [
-        (place.schema, place.dialect, 1) for place in walk(plain) if place.keyword in ("", "$defs", "definitions")
+        (location.schema, location.dialect, 1)
+        for location in walk(plain)
+        if location.keyword in ("", "$defs", "definitions")
     ]
     while pending:
         schema, dialect, level = pending.pop()

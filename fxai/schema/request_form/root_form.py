@@ -20,7 +20,7 @@ from fxai.schema.budget import ExhaustedError
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import LATEST, dialect_of
 from fxai.schema.document import document_faults, relocate
-from fxai.schema.location import ANNOTATIONS, PlaceError, Reader, Site, names_inside
+from fxai.schema.location import ANNOTATIONS, DocumentReader, LocationError, Site, names_inside
 from fxai.schema.strict.node import describe, keyword_words
 from fxai.schema.strict.rules import Weakening
 
@@ -177,13 +177,13 @@ def _folded_root(document: dict[str, Any], refused: frozenset[str]) -> Root | No
     if names_inside([document]) or any(_leads_into(document, keyword) for keyword in ("allOf", *_NARROWING)):
         return None
     try:
-        reader = Reader(document)
+        reader = DocumentReader(document)
         sites = [site for site in reader.together((reader.root,)) if site.schema is not True]
         if not _is_one_object(sites):
             return None
         merged = _merge(sites)
         return None if merged is None else _narrow(document, merged, sites, reader, refused)
-    except (PlaceError, ExhaustedError):
+    except (LocationError, ExhaustedError):
         return None
 
 
@@ -255,7 +255,11 @@ def _merge(sites: Sequence[Site]) -> dict[str, Any] | None:
 
 
 def _narrow(
-    document: dict[str, Any], merged: dict[str, Any], sites: Sequence[Site], reader: Reader, refused: frozenset[str]
+    document: dict[str, Any],
+    merged: dict[str, Any],
+    sites: Sequence[Site],
+    reader: DocumentReader,
+    refused: frozenset[str],
 ) -> Root | None:
     """The merged schema with its unions in words; None if a union declares properties, or is too long for words."""
     weakened: list[Weakening] = []
@@ -265,11 +269,11 @@ def _narrow(
         if keyword not in refused and len(sites) == 1:
             merged[keyword] = site.get(keyword)
             continue
-        said = keyword_words(keyword, site.get(keyword))
-        if not said or not _only_known(site, keyword, known, reader, typed="type" in site):
+        phrase = keyword_words(keyword, site.get(keyword))
+        if not phrase or not _only_known(site, keyword, known, reader, typed="type" in site):
             return None
         weakened.append(Weakening(site.pointer, keyword, "in words, because no union can be at the root"))
-        words.append(said)
+        words.append(phrase)
     kept: dict[str, Any] = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
     text = str(merged.pop("description", ""))
     folded = describe({**merged, **kept}, [], [text], words)
@@ -281,7 +285,7 @@ def _narrowing(sites: Sequence[Site]) -> Iterator[tuple[Site, str]]:
     return ((site, keyword) for site in sites for keyword in _NARROWING if keyword in site)
 
 
-def _only_known(site: Site, keyword: str, known: set[str], reader: Reader, *, typed: bool) -> bool:
+def _only_known(site: Site, keyword: str, known: set[str], reader: DocumentReader, *, typed: bool) -> bool:
     """Return whether the alternatives of a keyword declare no property that the root lacks, and are of objects."""
     inner = (
         [site.under(keyword)] if keyword == "not" else [site.under(keyword, i) for i in range(len(site.get(keyword)))]

@@ -20,11 +20,11 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.schema.budget import MAX_PLACES, ExhaustedError, descend, with_stack
+from fxai.schema.budget import MAX_LOCATIONS, ExhaustedError, descend, with_stack
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_tokens
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.location import ANNOTATIONS, Place, PlaceError, Reader, Site
+from fxai.schema.location import ANNOTATIONS, DocumentReader, Location, LocationError, Site
 from fxai.schema.pattern import Matcher
 from fxai.schema.strict.node import (
     DEFS,
@@ -36,7 +36,7 @@ from fxai.schema.strict.node import (
     keyword_words,
     reference_node,
 )
-from fxai.schema.strict.rules import Obstacle, StrictRules, Weakening, rule_faults
+from fxai.schema.strict.rules import StrictRules, UnsupportedFeature, Weakening, rule_faults
 from fxai.schema.strict.shapes import (
     array_form,
     listed_types,
@@ -61,12 +61,12 @@ class Transformer:
     """One transformation: definitions, obstacles and weakenings so far, and the places being read."""
 
     def __init__(self, document: Any, rules: StrictRules, *, explicit_null: bool = False) -> None:
-        self.reader: Reader = Reader(document)
+        self.reader: DocumentReader = DocumentReader(document)
         self.rules = rules
         self.null: str = _free_name(document) if explicit_null else ""
         """The property that marks a null beside the one for absence; empty where they are not distinguished."""
         self.nodes: dict[str, Node] = {}
-        self.obstacles: dict[Obstacle, None] = {}
+        self.unsupported: dict[UnsupportedFeature, None] = {}
         self.weakened: dict[Weakening, None] = {}
         self.matcher: Matcher = Matcher()
         self._overlaps = Overlaps(self.nodes)
@@ -77,17 +77,17 @@ class Transformer:
         self._done: dict[_Key, Node | None] = {}
 
     def convert(self) -> Node | None:
-        """The node of the whole document; None when nothing can be an instance of it. `obstacles` are noted on the way.
+        """The node of the whole document; None when nothing can be an instance of it. `unsupported` is filled.
 
         Raises:
             ExhaustedError: there is too much of it to go on.
         """
-        node = self.place((self.reader.root,), "")
+        node = self.location((self.reader.root,), "")
         if self._overlaps.open:  # a definition was not known when it was compared: all are now
             overlaps = Overlaps(self.nodes)
             for at, nodes in self._unions:
                 if any(overlaps.clash(one, other) for one, other in combinations(nodes, 2)):
-                    self.obstacles[Obstacle(at, "anyOf", _AMBIGUOUS)] = None
+                    self.unsupported[UnsupportedFeature(at, "anyOf", _AMBIGUOUS)] = None
         if node is None or "$ref" not in node.schema:
             return node
         return node.with_schema(self.nodes[node.schema["$ref"].removeprefix(DEFS)].schema)
@@ -102,32 +102,34 @@ class Transformer:
 
     # -- places
 
-    def place(self, place: Place, at: str) -> Node | None:
+    def location(self, location: Location, at: str) -> Node | None:
         """The node of a place; None when no value fits. `at` is its pointer, for messages."""
         try:
-            return descend(lambda: self._definition(place, at))
-        except PlaceError as error:
-            self.obstacles[Obstacle(error.pointer, error.keyword, error.reason)] = None
+            return descend(lambda: self._definition(location, at))
+        except LocationError as error:
+            self.unsupported[UnsupportedFeature(error.pointer, error.keyword, error.reason)] = None
             return _STANDING_IN
 
-    def _definition(self, place: Place, at: str) -> Node | None:
+    def _definition(self, location: Location, at: str) -> Node | None:
         """The node of a place: a reference where the place is one, or contains itself."""
         name: str | None = None
-        if len(place) == 1 and self.reader.has_words_only(place[0]) and not self.reader.alone(place[0]):
-            return self._annotated_reference(place[0], at)
-        while len(place) == 1 and self.reader.alone(place[0]):
-            place = (self.reader.follow(place[0]),)
-            name = place[0].pointer.rpartition("/")[2] or "root"
-        key: _Key = frozenset(site.key for site in place)
+        if len(location) == 1 and self.reader.has_words_only(location[0]) and not self.reader.alone(location[0]):
+            return self._annotated_reference(location[0], at)
+        while len(location) == 1 and self.reader.alone(location[0]):
+            location = (self.reader.follow(location[0]),)
+            name = location[0].pointer.rpartition("/")[2] or "root"
+        key: _Key = frozenset(site.key for site in location)
         if key in self._done:
             known = self._done[key]
             self.reader.steps.take(1 if known is None else self.size(known.schema), at)
             return known
-        if key in self._open and place:
-            return self._recursion(place, key, at)
+        if key in self._open and location:
+            return self._recursion(location, key, at)
         self._open[key] = None if name is None else self._free(name)
         try:
-            node = self._conjunction(self.reader.together(place), at if name is None or at == "" else place[0].pointer)
+            node = self._conjunction(
+                self.reader.together(location), at if name is None or at == "" else location[0].pointer
+            )
         finally:
             name = self._open.pop(key)
         if node is not None and name is not None:
@@ -176,12 +178,12 @@ class Transformer:
             free, number = f"{plain}_{number}", number + 1
         return free
 
-    def _recursion(self, place: Place, key: _Key, at: str) -> Node:
+    def _recursion(self, location: Location, key: _Key, at: str) -> Node:
         """A place that contains itself."""
         if not self.rules.recursive:
-            site = place[0]
-            raise PlaceError(at or site.pointer, "$ref", f"refers to itself, which {self.rules.name} does not take")
-        name = self._open[key] or self._free(place[0].pointer.rpartition("/")[2] or "root")
+            site = location[0]
+            raise LocationError(at or site.pointer, "$ref", f"refers to itself, which {self.rules.name} does not take")
+        name = self._open[key] or self._free(location[0].pointer.rpartition("/")[2] or "root")
         self._open[key] = name
         return reference_node(name, self.nodes)
 
@@ -219,15 +221,15 @@ class Transformer:
             return None if node is None else node.with_schema(describe(node.schema, [], [], [words]))
         # Their annotations stand once, outside of the union.
         bare = tuple(site.without(*ANNOTATIONS) for site in beside)
-        found = [self.place((*bare, branch), branch.pointer) for branch in branches]
+        found = [self.location((*bare, branch), branch.pointer) for branch in branches]
         nodes = [node for node in found if node is not None]
         if self.is_root(at) and len(nodes) > 1:
-            raise PlaceError(at, keyword, "a union at the root: providers take one object there")
+            raise LocationError(at, keyword, "a union at the root: providers take one object there")
         if len(nodes) <= 1:
             return nodes[0] if nodes else None
         return self._any(nodes, at)
 
-    def _only_narrows(self, beside: Place, branches: Sequence[Site], at: str) -> bool:
+    def _only_narrows(self, beside: Location, branches: Sequence[Site], at: str) -> bool:
         """Whether the branches only narrow what stands beside them, where they cannot be opened."""
         if not self.is_root(at) and len(branches) <= _MOST_BRANCHES:
             return False
@@ -237,11 +239,11 @@ class Transformer:
     def _by_type(self, sites: Sequence[Site], at: str) -> Node | None:
         values, types = values_of(sites), listed_types(sites)
         if self.is_root(at) and (types != ["object"] or values is not None):
-            raise PlaceError(at, "type", "providers take an object at the root")
+            raise LocationError(at, "type", "providers take an object at the root")
         if values is not None:
             nodes = value_nodes(values, types)
         elif types is None:
-            raise PlaceError(at, "type", "says no type, so that anything may be there")
+            raise LocationError(at, "type", "says no type, so that anything may be there")
         else:
             nodes = [node for t in types if (node := self._of_type(t, sites, at)) is not None]
         asides = list(self._asides(sites))
@@ -251,9 +253,9 @@ class Transformer:
 
     def _any(self, nodes: Sequence[Node], at: str) -> Node:
         """One of several nodes, of which each value is only one."""
-        told = _distinct(self._overlaps.distinguish(nodes))
-        self._unions.append((at, told))
-        return told[0] if len(told) == 1 else any_node(told, self.nodes)
+        distinct = _distinct(self._overlaps.distinguish(nodes))
+        self._unions.append((at, distinct))
+        return distinct[0] if len(distinct) == 1 else any_node(distinct, self.nodes)
 
     def _asides(self, sites: Sequence[Site]) -> Iterator[str]:
         """Keywords that no provider supports for any type: noted, and put into the description."""
@@ -314,8 +316,8 @@ def resolve_strict(annotation: bool | None, config: bool | None, default: bool |
     return default if config is None else config
 
 
-_LARGEST: Final = 5 * MAX_PLACES
-_BEYOND: Final = f"its strict form takes more than {MAX_PLACES} steps: say fewer alternatives, or split the tool"
+_LARGEST: Final = 5 * MAX_LOCATIONS
+_BEYOND: Final = f"its strict form takes more than {MAX_LOCATIONS} steps: say fewer alternatives, or split the tool"
 
 
 @final
@@ -378,7 +380,7 @@ class StrictForm:
 @lru_cache(maxsize=2048)
 def strict_form(
     document: JsonSchema, rules: StrictRules, *, explicit_null: bool = False
-) -> Result[StrictForm, tuple[Obstacle, ...]]:
+) -> Result[StrictForm, tuple[UnsupportedFeature, ...]]:
     """The strict form of a document by a provider's rules, made once; else every obstacle, with pointer and keyword.
 
     Args:
@@ -392,25 +394,27 @@ def strict_form(
 
 def _transform(
     document: JsonSchema, rules: StrictRules, *, explicit_null: bool
-) -> Result[StrictForm, tuple[Obstacle, ...]]:
+) -> Result[StrictForm, tuple[UnsupportedFeature, ...]]:
     plain = document.to_dict()
     if not is_object(plain):
-        return Failure((Obstacle("", "schema", "providers take an object at the root"),))
+        return Failure((UnsupportedFeature("", "schema", "providers take an object at the root"),))
     to = Transformer(plain, rules, explicit_null=explicit_null)
     try:
         node = to.convert()
     except ExhaustedError as error:
-        return Failure((Obstacle(str(error), "schema", _BEYOND),))
+        return Failure((UnsupportedFeature(str(error), "schema", _BEYOND),))
     if node is None:
-        return Failure(tuple(to.obstacles) or (Obstacle("", "schema", "no value can be an instance of it"),))
-    if to.obstacles:
-        return Failure(tuple(to.obstacles))
+        return Failure(
+            tuple(to.unsupported) or (UnsupportedFeature("", "schema", "no value can be an instance of it"),)
+        )
+    if to.unsupported:
+        return Failure(tuple(to.unsupported))
     defs = {name: one.schema for name, one in to.nodes.items()}
     strict = {**node.schema, "$defs": defs} if defs else node.schema
     if to.size(strict) > _LARGEST:
-        return Failure((Obstacle("", "schema", _BEYOND),))
+        return Failure((UnsupportedFeature("", "schema", _BEYOND),))
     refused = tuple(
-        Obstacle(fault.pointer, "schema", f"its strict form: {fault}") for fault in rule_faults(strict, rules)
+        UnsupportedFeature(fault.pointer, "schema", f"its strict form: {fault}") for fault in rule_faults(strict, rules)
     )
     if refused:
         return Failure(refused)

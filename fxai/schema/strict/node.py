@@ -181,7 +181,7 @@ def lead(way: Way, value: Any) -> Any:
     return value if way is None else way(value)
 
 
-class Member(NamedTuple):
+class Property(NamedTuple):
     """A property: what it takes, whether it may be left out, and the name that marks a null of its own.
 
     If `absent` is true, the property is optional in the strict schema too, and `takes_null` is true if it can be null.
@@ -244,7 +244,7 @@ def map_text(value: Any, way: Callable[[Any], Any]) -> Any:
     return value if mapped == read else msgspec.json.encode(mapped).decode()
 
 
-def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) -> Node:
+def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) -> Node:
     """An object with these properties, and the property that holds all others."""
     schemas = {name: member.schema for name, member in members.items()}
     parts = [members[name].node for name in sorted(members)]
@@ -271,7 +271,7 @@ def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) ->
     return Node(schema, back, lambda value: _forth(value, members, rest), shape=shape)
 
 
-def _forth(value: Any, members: Mapping[str, Member], rest: tuple[str, Node] | None) -> Any:
+def _forth(value: Any, members: Mapping[str, Property], rest: tuple[str, Node] | None) -> Any:
     """The strict form of an object: what it leaves out is null."""
     if not is_object(value):
         raise NoFormError("is no object")

@@ -28,7 +28,7 @@ NULL_LOST: Final = (
 
 
 @final
-class Obstacle(msgspec.Struct, frozen=True):
+class UnsupportedFeature(msgspec.Struct, frozen=True):
     """Why a schema has no strict form: the place in it, the keyword there, and the reason."""
 
     pointer: str
@@ -139,7 +139,7 @@ ANTHROPIC: Final = StrictRules(
 )
 """Anthropic's rules: objects closed, no recursion, no bounds on numbers and lengths."""
 
-_SAYS_WHAT: Final = ("type", "enum", "const", "anyOf", "allOf", "$ref")
+_DESCRIPTIVE: Final = ("type", "enum", "const", "anyOf", "allOf", "$ref")
 _NAMED: Final = ("$defs", "definitions")
 
 
@@ -148,12 +148,12 @@ def rule_faults(document: JsonSchema | Mapping[str, Any], rules: StrictRules) ->
     plain: Any = document.to_dict() if isinstance(document, JsonSchema) else dict(document)
     if not is_object(plain):
         return (Fault("", "an object at the root", found_in(plain)),)
-    check = _Check(plain, rules)
+    check = _RuleCheck(plain, rules)
     return tuple(dict.fromkeys((*check.root(), *check.schema(plain, "", 0), *check.totals())))
 
 
 @final
-class _Check:
+class _RuleCheck:
     """One check, with its counts."""
 
     def __init__(self, document: dict[str, Any], rules: StrictRules) -> None:
@@ -176,7 +176,7 @@ class _Check:
             yield Fault(pointer, "a schema that says a type", found_in(schema))
             return
         yield from self._keywords(schema, pointer)
-        if not any(keyword in schema for keyword in _SAYS_WHAT):
+        if not any(keyword in schema for keyword in _DESCRIPTIVE):
             yield Fault(pointer, "a schema that says a type", found_in(schema))
         kinds = schema.get("type")
         kinds = kinds if is_array(kinds) else [kinds]
@@ -198,10 +198,10 @@ class _Check:
                 if union == "allOf" and is_object(inner) and "$ref" in inner:
                     yield Fault(f"{at}/$ref", "no $ref inside allOf", found_in(inner["$ref"]))
                 yield from self.schema(inner, at, level)
-        for place in _NAMED:
-            for name, inner in cast("dict[str, Any]", schema.get(place, {})).items():
+        for location in _NAMED:
+            for name, inner in cast("dict[str, Any]", schema.get(location, {})).items():
                 self.text += len(name)
-                yield from self.schema(inner, pointer_to(f"{pointer}/{place}", name), 0)
+                yield from self.schema(inner, pointer_to(f"{pointer}/{location}", name), 0)
 
     def _keywords(self, schema: dict[str, Any], pointer: str) -> Iterator[Fault]:
         for keyword, value in schema.items():
@@ -236,7 +236,7 @@ class _Check:
         if self.rules.lone_ref and len(schema) > 1:
             beside = ", ".join(repr(keyword) for keyword in schema if keyword != "$ref")
             yield Fault(at, "$ref alone", f"{beside} beside it")
-        within = reference == "#" or any(str(reference).startswith(f"#/{place}/") for place in _NAMED)
+        within = reference == "#" or any(str(reference).startswith(f"#/{location}/") for location in _NAMED)
         if not within:
             yield Fault(at, "a reference to the root or into $defs", found_in(reference))
         self.references.setdefault(str(reference), []).append(pointer)
@@ -278,25 +278,25 @@ class _Check:
         targets = {reference.removeprefix("#"): number for number, reference in enumerate(self.references)}
         after: list[dict[int, None]] = [{} for _ in targets]
         around: set[tuple[str, int]] = set()
-        for number, places in enumerate(self.references.values()):
-            for place in places:
-                for target in _around(place):
+        for number, locations in enumerate(self.references.values()):
+            for location in locations:
+                for target in _around(location):
                     if target in targets:
                         after[targets[target]][number] = None
                         if targets[target] == number:
-                            around.add((place, number))
+                            around.add((location, number))
         circular = {one for group in cycles(len(after), after.__getitem__) if len(group) > 1 for one in group}
         circular |= {number for number, inside in enumerate(after) if number in inside}
-        for number, (reference, places) in enumerate(self.references.items()):
-            for place in places:
-                if number in circular or (place, number) in around:
-                    yield Fault(f"{place}/$ref", "a schema that does not refer to itself", found_in(reference))
+        for number, (reference, locations) in enumerate(self.references.items()):
+            for location in locations:
+                if number in circular or (location, number) in around:
+                    yield Fault(f"{location}/$ref", "a schema that does not refer to itself", found_in(reference))
 
 
-def _around(place: str) -> Iterator[str]:
+def _around(location: str) -> Iterator[str]:
     """A place and every place around it, as pointers."""
     while True:
-        yield place
-        if not place:
+        yield location
+        if not location:
             return
-        place = place.rpartition("/")[0]
+        location = location.rpartition("/")[0]

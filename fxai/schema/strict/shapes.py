@@ -15,12 +15,12 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.location import Place, PlaceError, Reader, Site
+from fxai.schema.location import DocumentReader, Location, LocationError, Site
 from fxai.schema.pattern import Matcher, PatternTimeoutError, is_plain
 from fxai.schema.strict.node import (
     REST,
-    Member,
     Node,
+    Property,
     array_node,
     describe,
     keyword_words,
@@ -44,10 +44,10 @@ SCALAR: Final = (
 _CONTENT: Final = ("contentEncoding", "contentMediaType", "contentSchema")
 
 
-class Places(Protocol):
+class Transformation(Protocol):
     """A transformation, as the rules of one type see it: its reader, and how a part of the value is transformed."""
 
-    reader: Reader
+    reader: DocumentReader
     rules: StrictRules
     null: str
     """The property that marks a null beside the one for absence; empty where they are not distinguished."""
@@ -55,7 +55,7 @@ class Places(Protocol):
     """The definitions so far, by name."""
     matcher: Matcher
 
-    def place(self, place: Place, at: str, /) -> Node | None:
+    def location(self, location: Location, at: str, /) -> Node | None:
         """The node of a place; None when no value fits. `at` is its pointer, for messages."""
 
     def weaken(self, site: Site, keyword: str, reason: str, /) -> None:
@@ -135,7 +135,7 @@ def number_node(kind: str, sites: Sequence[Site], rules: StrictRules, weaken: We
 def values_of(sites: Sequence[Site]) -> list[Any] | None:
     """The values that schemas list by `const` and `enum`, those that all of them have; None where none lists any.
 
-    Raises `PlaceError`: an object or an array is listed.
+    Raises `LocationError`: an object or an array is listed.
     """
     values: list[Any] | None = None
     for site in sites:
@@ -143,7 +143,7 @@ def values_of(sites: Sequence[Site]) -> list[Any] | None:
             if keyword in site:
                 listed = [site.get("const")] if keyword == "const" else site.get("enum")
                 if any(is_object(value) or is_array(value) for value in listed):
-                    raise PlaceError(site.pointer, keyword, "lists objects or arrays: say what they hold instead")
+                    raise LocationError(site.pointer, keyword, "lists objects or arrays: say what they hold instead")
                 known = set(map(identity, listed))
                 values = list(listed) if values is None else [v for v in values if identity(v) in known]
     if values is None:
@@ -204,11 +204,11 @@ def _common(left: Sequence[str], right: Sequence[str]) -> list[str]:
 
 
 _ASIDE: Final = ("uniqueItems", "contains", "minContains", "maxContains")
-_IN_PLACE: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains")
+_AT_SAME_VALUE: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains")
 _MOST_LENGTHS: Final = 8
 
 
-def array_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
+def array_form(sites: Sequence[Site], at: str, to: Transformation) -> Node | None:
     """The array that all schemas describe; None when there can be none."""
     least, most = tightest(sites, "minItems", max) or 0, tightest(sites, "maxItems", min)
     checks: list[str] = []
@@ -227,19 +227,19 @@ def array_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
     return None if node is None else node.with_checks(checks)
 
 
-def _list(sites: Sequence[Site], at: str, to: Places, least: int, most: int | None) -> Node | None:
-    place = _item(sites, 0)
-    if not place and place is not None:
-        raise PlaceError(at, "items", "an array of anything: say what its items are")
-    if place is None or most == 0:
-        raise PlaceError(at, "items", "an array that is always empty: leave it out")
-    item = to.place(place, f"{at}/items")
+def _list(sites: Sequence[Site], at: str, to: Transformation, least: int, most: int | None) -> Node | None:
+    location = _item(sites, 0)
+    if not location and location is not None:
+        raise LocationError(at, "items", "an array of anything: say what its items are")
+    if location is None or most == 0:
+        raise LocationError(at, "items", "an array that is always empty: leave it out")
+    item = to.location(location, f"{at}/items")
     if item is None:
-        raise PlaceError(at, "items", "nothing can be an item")
+        raise LocationError(at, "items", "nothing can be an item")
     return array_node(item, _bounds(sites, to, least, most))
 
 
-def _bounds(sites: Sequence[Site], to: Places, least: int, most: int | None) -> dict[str, int]:
+def _bounds(sites: Sequence[Site], to: Transformation, least: int, most: int | None) -> dict[str, int]:
     """The bounds of a length that the provider carries."""
     if "maxItems" in to.rules.keywords:
         return {k: n for k, n in (("minItems", least or None), ("maxItems", most)) if n is not None}
@@ -250,13 +250,15 @@ def _bounds(sites: Sequence[Site], to: Places, least: int, most: int | None) -> 
     return {}
 
 
-def _tuple(sites: Sequence[Site], at: str, to: Places, leading: int, least: int, most: int | None) -> Node | None:
+def _tuple(
+    sites: Sequence[Site], at: str, to: Transformation, leading: int, least: int, most: int | None
+) -> Node | None:
     """Each length that the array may have, as an object of so many numbered properties."""
     fixed = leading if most is None else min(leading, most)
     items: list[Node] = []
     for index in range(fixed):
-        place = _item(sites, index)
-        node = None if place is None else to.place(place, f"{at}/prefixItems/{index}")
+        location = _item(sites, index)
+        node = None if location is None else to.location(location, f"{at}/prefixItems/{index}")
         if node is None:
             most = fixed = index
             break
@@ -264,7 +266,7 @@ def _tuple(sites: Sequence[Site], at: str, to: Places, leading: int, least: int,
     if least > fixed and most is not None and most < least:
         return None
     if fixed - least >= _MOST_LENGTHS:
-        raise PlaceError(at, "minItems", f"more than {_MOST_LENGTHS} lengths of a tuple: say how many items it has")
+        raise LocationError(at, "minItems", f"more than {_MOST_LENGTHS} lengths of a tuple: say how many items it has")
     rest = _rest(sites, at, to, fixed, least, most)
     if rest is None and least > fixed:
         return None
@@ -273,46 +275,46 @@ def _tuple(sites: Sequence[Site], at: str, to: Places, leading: int, least: int,
     return forms[0] if len(forms) == 1 else any_node(forms, to.nodes)
 
 
-def _rest(sites: Sequence[Site], at: str, to: Places, fixed: int, least: int, most: int | None) -> Node | None:
+def _rest(sites: Sequence[Site], at: str, to: Transformation, fixed: int, least: int, most: int | None) -> Node | None:
     """The array of what comes behind the numbered items; None when nothing may."""
-    place = None if most is not None and most <= fixed else _item(sites, fixed)
-    if place is None:
+    location = None if most is not None and most <= fixed else _item(sites, fixed)
+    if location is None:
         return None
-    if not place:
-        raise PlaceError(at, "items", "says nothing of the items behind the first: say items, or false, or maxItems")
-    node = to.place(place, f"{at}/items")
+    if not location:
+        raise LocationError(at, "items", "says nothing of the items behind the first: say items, or false, or maxItems")
+    node = to.location(location, f"{at}/items")
     if node is None:
         return None
     return array_node(node, _bounds(sites, to, max(least - fixed, 0), None if most is None else most - fixed))
 
 
-def _plain(site: Site, to: Places) -> Site:
+def _plain(site: Site, to: Transformation) -> Site:
     """The schema without `unevaluatedItems` where other schemas may look at items first."""
-    if "unevaluatedItems" not in site or not any(keyword in site.schema for keyword in _IN_PLACE):
+    if "unevaluatedItems" not in site or not any(keyword in site.schema for keyword in _AT_SAME_VALUE):
         return site
     to.weaken(site, "unevaluatedItems", f"{to.rules.name} has no such keyword")
     return site.without("unevaluatedItems")
 
 
-def _item(sites: Sequence[Site], index: int) -> Place | None:
+def _item(sites: Sequence[Site], index: int) -> Location | None:
     """What the item at an index must keep; None when there may be none."""
-    found = [place for site in sites if (place := site.item(index)) is not None]
-    if any(place.schema is False for place in found):
+    found = [location for site in sites if (location := site.item(index)) is not None]
+    if any(location.schema is False for location in found):
         return None
-    return tuple(place for place in found if place.schema not in (True, {}))
+    return tuple(location for location in found if location.schema not in (True, {}))
 
 
 _CONDITIONS: Final = ("dependentSchemas", "dependencies", "dependentRequired")
 
 
-def object_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
+def object_form(sites: Sequence[Site], at: str, to: Transformation) -> Node | None:
     """The object that all schemas describe; None when there can be none."""
     names = list(
         dict.fromkeys(name for site in sites for name in (*site.get("properties", {}), *_required_names(site)))
     )
     required = {name for site in sites for name in _required_names(site)}
     checks = list(_conditions(sites, names, to))
-    members: dict[str, Member] = {}
+    members: dict[str, Property] = {}
     for name in names:
         member = _member(sites, name, at, to, required=name in required)
         if member is not None:
@@ -337,41 +339,41 @@ def _required_names(site: Site) -> Sequence[str]:
     return site.get("required", ()) if not isinstance(site.get("required"), bool) else ()
 
 
-def _member(sites: Sequence[Site], name: str, at: str, to: Places, *, required: bool) -> Member | None:
+def _member(sites: Sequence[Site], name: str, at: str, to: Transformation, *, required: bool) -> Property | None:
     """What stands under a name; None when nothing may."""
     to.reader.steps.take(len(sites), at)
-    place = tuple(site for rule in sites for site in _property(rule, name, to))
-    if any(site.schema is False for site in place) or any(
+    location = tuple(site for rule in sites for site in _property(rule, name, to))
+    if any(site.schema is False for site in location) or any(
         name not in to.reader.evaluated_names(site) for site in sites
     ):
         return None
-    if not place and required and not any(name in site.get("properties", {}) for site in sites):
-        raise PlaceError(at, "required", f"{name!r} is required and nowhere described: add it to properties")
-    site = next((site for site in place if name in site.pointer.rpartition("/")[2]), None)
-    node = to.place(place, site.pointer if site else f"{at}/properties/{name}")
+    if not location and required and not any(name in site.get("properties", {}) for site in sites):
+        raise LocationError(at, "required", f"{name!r} is required and nowhere described: add it to properties")
+    site = next((site for site in location if name in site.pointer.rpartition("/")[2]), None)
+    node = to.location(location, site.pointer if site else f"{at}/properties/{name}")
     if node is None or required:
-        return None if node is None else Member(node)
-    return _optional(node, place, to)
+        return None if node is None else Property(node)
+    return _optional(node, location, to)
 
 
-def _optional(node: Node, place: Place, to: Places) -> Member:
+def _optional(node: Node, location: Location, to: Transformation) -> Property:
     """An optional property: if the provider requires each property, null stands for what is left out."""
     if not to.rules.all_required:
-        return Member(node, optional=True, absent=True, takes_null=not place or to.reader.takes_null(place))
-    if not place or not to.reader.takes_null(place):
-        return Member(node, optional=True, exact=bool(to.null))
-    defaults = [site.get("default") for site in to.reader.together(place) if "default" in site]
+        return Property(node, optional=True, absent=True, takes_null=not location or to.reader.takes_null(location))
+    if not location or not to.reader.takes_null(location):
+        return Property(node, optional=True, exact=bool(to.null))
+    defaults = [site.get("default") for site in to.reader.together(location) if "default" in site]
     null = to.null
     if not null:
         if defaults and all(default is None for default in defaults):
-            return Member(node, optional=True)
-        to.weaken(place[0], "default", NULL_LOST)
+            return Property(node, optional=True)
+        to.weaken(location[0], "default", NULL_LOST)
     schema = {keyword: value for keyword, value in node.schema.items() if keyword != "description"}
     words = [node.schema.get("description", ""), null_words(null)]
-    return Member(node.with_schema(describe(schema, [], words, [])), optional=True, null=null, exact=bool(null))
+    return Property(node.with_schema(describe(schema, [], words, [])), optional=True, null=null, exact=bool(null))
 
 
-def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
+def _property(rule: Site, name: str, to: Transformation) -> Iterator[Site]:
     known = name in rule.get("properties", {})
     if known:
         yield rule.under("properties", name)
@@ -380,7 +382,7 @@ def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
         try:
             matching = to.matcher.matches(pattern, name)
         except PatternTimeoutError:
-            raise PlaceError(rule.pointer, "patternProperties", f"{pattern!r} takes too long") from None
+            raise LocationError(rule.pointer, "patternProperties", f"{pattern!r} takes too long") from None
         if matching:
             known = True
             yield rule.under("patternProperties", pattern)
@@ -388,10 +390,10 @@ def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
         yield rule.under("additionalProperties")
 
 
-def _map(sites: Sequence[Site], at: str, to: Places, *, bare: bool) -> Node | None:
+def _map(sites: Sequence[Site], at: str, to: Transformation, *, bare: bool) -> Node | None:
     """The names that are not declared, as pairs; None when there are none. `bare`: no name is declared.
 
-    Raises `PlaceError`: they may hold anything.
+    Raises `LocationError`: they may hold anything.
     """
     patterns = [(site, pattern) for site in sites for pattern in site.get("patternProperties", {})]
     others = [site.under("additionalProperties") for site in sites if "additionalProperties" in site]
@@ -404,11 +406,11 @@ def _map(sites: Sequence[Site], at: str, to: Places, *, bare: bool) -> Node | No
     _hold_described(sites, free, at)
     if not free:
         return None
-    value = to.place(tuple(free), free[0].pointer)
+    value = to.location(tuple(free), free[0].pointer)
     if value is None:
         return None
     keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
-    key = to.place((*keys, Site(f"{at}/propertyNames/type", {"type": "string"})), f"{at}/propertyNames")
+    key = to.location((*keys, Site(f"{at}/propertyNames/type", {"type": "string"})), f"{at}/propertyNames")
     return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
 
 
@@ -417,21 +419,21 @@ def _hold_described(sites: Sequence[Site], free: Sequence[Site], at: str) -> Non
     for other in free:
         if other.schema is True or other.schema == {}:
             pointer = other.pointer.rpartition("/")[0]
-            raise PlaceError(pointer, "additionalProperties", "takes properties of any name and kind: say false")
+            raise LocationError(pointer, "additionalProperties", "takes properties of any name and kind: say false")
     for site in sites:
         if "unevaluatedProperties" in site and site.get("unevaluatedProperties") is not False:
             reason = "takes properties that nothing else describes: say false"
-            raise PlaceError(site.pointer, "unevaluatedProperties", reason)
+            raise LocationError(site.pointer, "unevaluatedProperties", reason)
     described = any(k in site for site in sites for k in ("properties", "unevaluatedProperties"))
     if not described and not free:
-        raise PlaceError(at, "properties", "an object of anything: say what properties it has, none with {}")
+        raise LocationError(at, "properties", "an object of anything: say what properties it has, none with {}")
 
 
 def _pattern_map(
     patterns: Sequence[tuple[Site, str]],
     free: Sequence[Site],
     sites: Sequence[Site],
-    to: Places,
+    to: Transformation,
     *,
     closed: bool,
     bare: bool,
@@ -440,19 +442,19 @@ def _pattern_map(
     site, pattern = patterns[0]
     if len(patterns) > 1 or free:
         reason = "names of several kinds, each with values of its own: a pair cannot tell which"
-        raise PlaceError(site.pointer, "patternProperties", reason)
+        raise LocationError(site.pointer, "patternProperties", reason)
     plain = is_plain(pattern)
     if closed and not plain:
-        raise PlaceError(site.pointer, "patternProperties", f"the provider does not take the pattern {pattern!r}")
-    place = site.under("patternProperties", pattern)
-    value = to.place((place,), place.pointer)
+        raise LocationError(site.pointer, "patternProperties", f"the provider does not take the pattern {pattern!r}")
+    location = site.under("patternProperties", pattern)
+    value = to.location((location,), location.pointer)
     if value is None:
         return None
     keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
-    name = Site(f"{place.pointer}/name", {"type": "string", "pattern": pattern} if plain else {"type": "string"})
+    name = Site(f"{location.pointer}/name", {"type": "string", "pattern": pattern} if plain else {"type": "string"})
     if not plain:
         to.weaken(site, "patternProperties", f"the provider does not take the pattern {pattern!r}")
-    key = to.place((name, *keys), name.pointer)
+    key = to.location((name, *keys), name.pointer)
     return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
 
 
@@ -462,7 +464,9 @@ def _pair_bounds(sites: Sequence[Site]) -> dict[str, int]:
     return {k: n for k, n in (("minItems", min(least, 1) if least else None), ("maxItems", most)) if n is not None}
 
 
-def _counts(sites: Sequence[Site], needed: int, named: int | None, to: Places, *, carried: bool) -> Iterator[str]:
+def _counts(
+    sites: Sequence[Site], needed: int, named: int | None, to: Transformation, *, carried: bool
+) -> Iterator[str]:
     """Bounds of the number of properties, in words where the strict form does not imply them.
 
     `named` is how many there can be; None for any number. `carried`: the pairs have bounds themselves.
@@ -479,7 +483,7 @@ def _counts(sites: Sequence[Site], needed: int, named: int | None, to: Places, *
             to.weaken(site, "propertyNames", f"{to.rules.name} cannot say what names are like")
 
 
-def _conditions(sites: Sequence[Site], names: Sequence[str], to: Places) -> Iterator[str]:
+def _conditions(sites: Sequence[Site], names: Sequence[str], to: Transformation) -> Iterator[str]:
     """Conditions in words; properties that are declared only under a condition are an obstacle."""
     for site in sites:
         for keyword in ("if", *_CONDITIONS):
@@ -490,7 +494,7 @@ def _conditions(sites: Sequence[Site], names: Sequence[str], to: Places) -> Iter
             inner += [site.under(branch) for branch in ("then", "else") if keyword == "if" and branch in site]
             unknown = {name for one in inner for name in to.reader.declared_names(one)} - set(names)
             if unknown:
-                raise PlaceError(site.pointer, keyword, "describes properties that are there only under a condition")
+                raise LocationError(site.pointer, keyword, "describes properties that are there only under a condition")
             if keyword != "if":
                 to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
                 yield keyword_words(keyword, value)

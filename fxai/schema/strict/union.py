@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
-from fxai.schema.budget import MAX_PLACES, Work, descend
+from fxai.schema.budget import MAX_LOCATIONS, Work, descend
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import holds_nested
@@ -109,7 +109,7 @@ def _by_text(possible: Sequence[tuple[Node, Fit]], value: Any) -> Any:
 
 _NUMBERS: Final = frozenset(("integer", "number"))
 _NULL: Final[dict[str, Any]] = {"type": "null"}
-_MOST_PAIRS: Final = 100 * MAX_PLACES
+_MOST_PAIRS: Final = 100 * MAX_LOCATIONS
 
 
 @final

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fxai.schema.budget import MAX_PLACES, NO_GROWTH, ExhaustedError, Growth, Work
+from fxai.schema.budget import MAX_LOCATIONS, NO_GROWTH, ExhaustedError, Growth, Work
 from fxai.schema.data import copy_data, identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.pattern import SECONDS, compiled_pattern
@@ -83,7 +83,7 @@ class Drawing:
         self.formats = formats
         self.undeclared = undeclared
         self.heights: dict[tuple[int, int], int] = {}
-        self.steps: Work = Work(MAX_PLACES)
+        self.steps: Work = Work(MAX_LOCATIONS)
         self._left = _BUDGET
 
     def value(self, roots: list[Any], depth: int) -> Any:
@@ -384,8 +384,8 @@ class Members:
 
     def _fill(self) -> None:
         """Add properties up to the minimum, and sometimes an undeclared property."""
-        places = {name: place for place, name in enumerate(self._known_names())}
-        for name in sorted(self.away, key=places.__getitem__) if len(self.chosen) < self.least else ():
+        locations = {name: location for location, name in enumerate(self._known_names())}
+        for name in sorted(self.away, key=locations.__getitem__) if len(self.chosen) < self.least else ():
             if len(self.chosen) < self.least and self._allows(name):
                 self.chosen[name] = None
         free = 0 if self.depth >= _DEEP or not self._is_open() else self.drawing.draw(st.integers(0, 2))

@@ -67,7 +67,7 @@ class Writing:
     def __init__(self, draw: DrawFn, dialect: Dialect) -> None:
         self.draw = draw
         self.dialect = dialect
-        self.place = "$defs" if "$defs" in dialect.keywords else "definitions"
+        self.location = "$defs" if "$defs" in dialect.keywords else "definitions"
         self.names: list[str] = []
         self.drawn: int = 0
 
@@ -84,7 +84,7 @@ class Writing:
             root = {"allOf": [root]}
         if self.dialect.name != "2020-12" or self._now_and_then():
             root = {"$schema": self.dialect.uri, **root}
-        return {**root, self.place: definitions} if definitions else root
+        return {**root, self.location: definitions} if definitions else root
 
     def schema(self, level: int, *, loose: bool = False) -> dict[str, Any]:
         """Generate a schema. If it is optional (`loose`), it can refer to the enclosing schema."""
@@ -208,14 +208,14 @@ class Writing:
         return schema
 
     def _tuple(self, level: int) -> dict[str, Any]:
-        places = [self.schema(level + 1) for _ in range(self.draw(st.integers(1, 3)))]
+        locations = [self.schema(level + 1) for _ in range(self.draw(st.integers(1, 3)))]
         latest = self._knows("prefixItems")
-        schema: dict[str, Any] = {"type": "array", "prefixItems" if latest else "items": places}
+        schema: dict[str, Any] = {"type": "array", "prefixItems" if latest else "items": locations}
         form = self.draw(st.sampled_from(["", "closed", "exact", "more"]))
         if form in ("closed", "exact"):
             schema["items" if latest else "additionalItems"] = False
         if form == "exact":
-            schema |= {"minItems": len(places), "maxItems": len(places)}
+            schema |= {"minItems": len(locations), "maxItems": len(locations)}
         elif form == "more":
             schema["items" if latest else "additionalItems"] = self._atom(level)
         return schema
@@ -250,7 +250,7 @@ class Writing:
 
     def _reference(self, *, loose: bool) -> dict[str, Any]:
         known = self.names if loose else self.names[: self.drawn]
-        return {"$ref": f"#/{self.place}/{self.draw(st.sampled_from(known))}"}
+        return {"$ref": f"#/{self.location}/{self.draw(st.sampled_from(known))}"}
 
     # ---- choices
 

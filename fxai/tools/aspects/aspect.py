@@ -118,7 +118,7 @@ _Wraps = tuple[tuple[Identity | None, Wrap], ...]  # innermost first
 
 
 @final
-class Hooks(msgspec.Struct, frozen=True):
+class AspectHooks(msgspec.Struct, frozen=True):
     """The four hooks of an aspect. They have no state, so each call returns the same wrap."""
 
     before: Callable[[Any], Any] | None = None
@@ -284,7 +284,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         Raises:
             SchemaError: If the tool is external. It has no handler in this program.
         """
-        return Aspect((Ring(_identity_of(tool), Hooks(before, after, recover, format)),))
+        return Aspect((Ring(_identity_of(tool), AspectHooks(before, after, recover, format)),))
 
     @overload
     @staticmethod
@@ -339,11 +339,11 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
             built = layer.build_in(memo, scope)
-            return built.flat_map(lambda given: Ask(lambda around: self.begin()(given, around)))
+            return built.flat_map(lambda given: Ask(lambda around: self.start()(given, around)))
 
         return LayerOf(build)
 
-    def begin(self) -> Wrapping:
+    def start(self) -> Wrapping:
         """Return the function that wraps existing handlers. The state of the aspect starts now."""
         wraps = tuple((ring.only, ring.start()) for ring in reversed(self.rings))
         return lambda given, around: _apply(wraps, given, around)
@@ -387,10 +387,10 @@ class Around(msgspec.Struct, frozen=True):
         return self._wrap
 
     def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
-        def begin(services: ContextOf[Any]) -> AnyEffect:
+        def start(services: ContextOf[Any]) -> AnyEffect:
             return lift_answer(self.f(call, proceed), call.tool.name, services, lambda: call.context)
 
-        return Within(begin)
+        return Within(start)
 
 
 @final

@@ -78,7 +78,7 @@ class Caching(msgspec.Struct, frozen=True):
 
 
 @final
-class _Run:
+class _CachedRun:
     """One run of a handler. `exit` is None while it runs."""
 
     __slots__ = ("exit", "ready", "until")
@@ -95,26 +95,26 @@ class Cache:
 
     def __init__(self, caching: Caching) -> None:
         self._caching = caching
-        self._runs: dict[Hashable, _Run] = {}  # least recently used first
+        self._runs: dict[Hashable, _CachedRun] = {}  # least recently used first
         self._turn = Lock()  # several threads can share the layer
 
     def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         """Return the stored success, or run the handler."""
 
-        def begin(context: ContextOf[Any]) -> AnyEffect:
+        def start(context: ContextOf[Any]) -> AnyEffect:
             key = (call.tool.identity, (self._caching.key or _encode)(call))
             with self._turn:
                 run = self._runs.pop(key, None)
                 if run is None or (run.until is not None and run.until <= context.fetch(Clock).monotonic()):
-                    run = self._runs[key] = _Run()
-                    return proceed.on_exit(self._settling(key, run))
+                    run = self._runs[key] = _CachedRun()
+                    return proceed.on_exit(self._finishing(key, run))
                 self._runs[key] = run
-            return Succeed(cast("Any", run.exit).value) if run.exit is not None else _join(run, Within(begin))
+            return Succeed(cast("Any", run.exit).value) if run.exit is not None else _join(run, Within(start))
 
-        return Within(begin)
+        return Within(start)
 
-    def _settling(self, key: Hashable, run: _Run) -> Callable[[Exit[Any, Any]], EffectOf[None]]:
-        def settle(end: Exit[Any, Any], now: float) -> None:
+    def _finishing(self, key: Hashable, run: _CachedRun) -> Callable[[Exit[Any, Any]], EffectOf[None]]:
+        def finish(end: Exit[Any, Any], now: float) -> None:
             run.exit = end
             run.until = None if self._caching.ttl is None else now + self._caching.ttl
             with self._turn:
@@ -124,7 +124,7 @@ class Cache:
             if run.ready is not None:
                 run.ready.set()
 
-        return lambda end: Ask(lambda context: settle(end, context.fetch(Clock).monotonic()))
+        return lambda end: Ask(lambda context: finish(end, context.fetch(Clock).monotonic()))
 
     def _trim(self) -> None:
         while len(self._runs) > self._caching.size:
@@ -134,11 +134,11 @@ class Cache:
             del self._runs[oldest]
 
 
-def _join(run: _Run, again: AnyEffect) -> AnyEffect:
+def _join(run: _CachedRun, again: AnyEffect) -> AnyEffect:
     """Wait for an active run and return its exit. If the run was interrupted, run the handler again."""
     ready = run.ready = run.ready or SharedEvent()
 
-    def settle(_: object) -> AnyEffect:
+    def finish(_: object) -> AnyEffect:
         end = cast("Exit[Any, Any]", run.exit)
         if isinstance(end, Succeeded):
             return Succeed(end.value)
@@ -149,7 +149,7 @@ def _join(run: _Run, again: AnyEffect) -> AnyEffect:
             await ready.wait()
 
     waited: EffectOf[Any] = Await(lambda _: wait())
-    return waited.flat_map(settle)
+    return waited.flat_map(finish)
 
 
 def _encode(call: Invocation[Any]) -> bytes:
@@ -196,7 +196,7 @@ class Logging(msgspec.Struct, frozen=True):
         return self._wrap
 
     def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
-        def begin(context: ContextOf[Any]) -> AnyEffect:
+        def start(context: ContextOf[Any]) -> AnyEffect:
             clock: Clock = context.fetch(Clock)
             started = clock.monotonic()
 
@@ -205,7 +205,7 @@ class Logging(msgspec.Struct, frozen=True):
 
             return proceed.on_exit(write)
 
-        return Within(begin)
+        return Within(start)
 
     def _write(self, call: Invocation[Any], end: Exit[Any, Any], seconds: float) -> None:
         import logging
@@ -275,11 +275,11 @@ def rate_limit(
     """
     if calls < 1 or per <= 0:
         raise ValueError(f"rate_limit: calls and per must be positive, got {calls} calls per {per} s")
-    return Aspect.of(Limit(calls, per, failure), tool)
+    return Aspect.of(RateLimitSettings(calls, per, failure), tool)
 
 
 @final
-class Limit(msgspec.Struct, frozen=True):
+class RateLimitSettings(msgspec.Struct, frozen=True):
     """The settings of a rate limit."""
 
     calls: int
@@ -295,7 +295,7 @@ class Limit(msgspec.Struct, frozen=True):
 class Bucket:
     """A token bucket with one token per run that can start. The number is negative while runs wait."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: RateLimitSettings) -> None:
         self._limit = limit
         self._seconds = limit.per / limit.calls  # per token
         self._tokens = float(limit.calls)
@@ -305,7 +305,7 @@ class Bucket:
     def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         """Run the handler when it has a token."""
 
-        def begin(context: ContextOf[Any]) -> AnyEffect:
+        def start(context: ContextOf[Any]) -> AnyEffect:
             with self._turn:
                 wait = self._wait(context.fetch(Clock).monotonic())
                 is_refused = wait > 0 and self._limit.failure is not None
@@ -314,7 +314,7 @@ class Bucket:
                 return FailCause(Cause((Fail(cast("Any", self._limit.failure)(call, wait)),)))
             return proceed if wait <= 0 else self._sleep(wait).and_then(proceed)
 
-        return Within(begin)
+        return Within(start)
 
     def _wait(self, now: float) -> float:
         """Return the seconds until a token is available for one more run."""

@@ -38,7 +38,7 @@ class Ended(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two files in it."""
     folder = tmp_path_factory.mktemp("place")
     (folder / "README.md").write_text("# Hello\n\nOne two three.\n")
@@ -46,19 +46,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def fxai(place: Path, *arguments: str) -> Ended:
+def fxai(location: Path, *arguments: str) -> Ended:
     """`fxai run --json` there."""
     command = [sys.executable, "-m", "fxai", "run", "--json", *arguments]
     given = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        command, cwd=place, env=given, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command, cwd=location, env=given, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     return Ended(done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr)
 
 
-def test_a_typed_tool_is_called_with_the_right_parameters(place: Path) -> None:
+def test_a_typed_tool_is_called_with_the_right_parameters(location: Path) -> None:
     """Asked for the lines of a file, the model calls the tool with its path, gets the count, and answers."""
-    ended = fxai(place, "How many lines are in README.md?")
+    ended = fxai(location, "How many lines are in README.md?")
     (call,) = ended.of("tool-call")
     (result,) = ended.of("tool-result")
     (done,) = ended.of("done")
@@ -72,9 +72,9 @@ def test_a_typed_tool_is_called_with_the_right_parameters(place: Path) -> None:
     assert ended.objects[-1] == done
 
 
-def test_a_tool_of_a_server_is_dynamic_and_its_failure_is_typed(place: Path) -> None:
+def test_a_tool_of_a_server_is_dynamic_and_its_failure_is_typed(location: Path) -> None:
     """A path outside of the folder is refused by the handler; the model reads that, and the run ends well."""
-    ended = fxai(place, "What does /etc/passwd say?")
+    ended = fxai(location, "What does /etc/passwd say?")
     (call,) = ended.of("tool-call")
     (result,) = ended.of("tool-result")
 
@@ -83,9 +83,9 @@ def test_a_tool_of_a_server_is_dynamic_and_its_failure_is_typed(place: Path) -> 
     assert (result["result"], result["is_failure"]) == ("outside of this folder: /etc/passwd", True)
 
 
-def test_the_first_command_of_the_readme_shows_everything(place: Path) -> None:
+def test_the_first_command_of_the_readme_shows_everything(location: Path) -> None:
     """Without a prompt, `fxai run` runs three prompts on one loaded model, with typed and dynamic tools."""
-    ended = fxai(place)
+    ended = fxai(location)
     done = ended.of("done")
     calls = ended.of("tool-call")
 
@@ -98,14 +98,14 @@ def test_the_first_command_of_the_readme_shows_everything(place: Path) -> None:
     assert ended.err.count("\n") == ended.err.count("fxai: ")
 
 
-def test_a_prompt_that_is_too_long_is_said_in_a_line(place: Path) -> None:
+def test_a_prompt_that_is_too_long_is_said_in_a_line(location: Path) -> None:
     """A prompt of a megabyte does not fit the model: one line that says so, and code 1."""
-    (place / "long.txt").write_text("word " * 200_000)
+    (location / "long.txt").write_text("word " * 200_000)
     command = [sys.executable, "-m", "fxai", "run", "-q", "-"]
-    with (place / "long.txt").open() as prompt:
+    with (location / "long.txt").open() as prompt:
         done = subprocess.run(
             command,
-            cwd=place,
+            cwd=location,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=prompt,
             capture_output=True,

@@ -31,12 +31,12 @@ class Served(NamedTuple):
     """A process that serves, and where."""
 
     process: subprocess.Popen[str]
-    place: str
+    location: str
     line: str
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
         """The status and the body of what it answers."""
-        connection = HTTPConnection(self.place, timeout=30)
+        connection = HTTPConnection(self.location, timeout=30)
         sent = {} if body is None else {"content-type": "application/json"}
         try:
             text = None if body is None else json.dumps(body)
@@ -51,9 +51,9 @@ class Served(NamedTuple):
         user = {"id": f"u{time.monotonic_ns()}", "role": "user", "parts": [{"type": "text", "text": text}]}
         return self.ask("POST", "/api/chat", {"id": conversation, "message": user, **more})
 
-    def begin(self, text: str, conversation: str = "c1") -> HTTPConnection:
+    def start(self, text: str, conversation: str = "c1") -> HTTPConnection:
         """Says something, and reads the head of the answer."""
-        connection = HTTPConnection(self.place, timeout=30)
+        connection = HTTPConnection(self.location, timeout=30)
         user = {"id": f"u{time.monotonic_ns()}", "role": "user", "parts": [{"type": "text", "text": text}]}
         body = json.dumps({"id": conversation, "message": user})
         connection.request("POST", "/api/chat", body, {"content-type": "application/json"})
@@ -108,7 +108,7 @@ def test_a_signal_ends_it_and_what_was_written_is_kept(number: int, code: int, t
     """The stream ends in order, as stopped; started again, it has the conversation as far as it came."""
     store = str(tmp_path / "chats.db")
     with served(*TARGET, "--store", store) as server:
-        connection = server.begin("count")
+        connection = server.start("count")
         response = connection.getresponse()
         read = ""
         while '"3 "' not in read:
@@ -139,7 +139,7 @@ def test_after_a_kill_the_conversation_goes_on(tmp_path: Path) -> None:
     store = str(tmp_path / "kept")
     with served(*TARGET, "--store", store) as server:
         server.say("hello")
-        connection = server.begin("count")
+        connection = server.start("count")
         connection.getresponse().readline()
         server.process.kill()
         server.process.wait()
@@ -175,15 +175,15 @@ def test_an_approval_is_answered_by_another_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize("store", ["kept", "chats.db"])
 def test_another_process_reads_a_running_answer_and_stops_it(store: str, tmp_path: Path) -> None:
     """Two processes share a store: what one of them runs, the other shows from its beginning, and ends."""
-    place = str(tmp_path / store)
-    with served(*TARGET, "--store", place) as one, served(*TARGET, "--store", place) as other:
-        connection = one.begin("count")
+    location = str(tmp_path / store)
+    with served(*TARGET, "--store", location) as one, served(*TARGET, "--store", location) as other:
+        connection = one.start("count")
         response = connection.getresponse()
         while '"3 "' not in response.readline().decode():
             pass
         running = other.talk()["running"]
         busy = other.say("hello")
-        resumed = HTTPConnection(other.place, timeout=30)
+        resumed = HTTPConnection(other.location, timeout=30)
         resumed.request("GET", "/api/chat/c1/stream")
         stopped = other.ask("POST", "/api/chat/c1/stop", {})
         read = resumed.getresponse().read().decode()
@@ -204,7 +204,7 @@ def test_a_question_of_an_mcp_server_is_asked_on_the_page() -> None:
     """The server asks in the middle of its tool; the answer that the page sends is what the server gets."""
     program = f"{sys.executable} {ROOT / 'tests/kit/hostile_server.py'} rich"
     with served("--mcp", program, "-y", "--layer", f"{AGENT}:live") as server:
-        connection = server.begin("asks {}")
+        connection = server.start("asks {}")
         response = connection.getresponse()
         line = ""
         while "data-question" not in line:
@@ -289,7 +289,7 @@ def test_what_cannot_be_served_is_told_at_once(fxai: Run, case: str) -> None:
 def test_a_port_that_is_taken_is_told(fxai: Run) -> None:
     """Another one, or any free one, can be chosen."""
     with served(*TARGET) as server:
-        ended = fxai("serve", *TARGET, "--port", server.place.partition(":")[2])
+        ended = fxai("serve", *TARGET, "--port", server.location.partition(":")[2])
 
     assert ended.code == 1
     assert "cannot listen" in ended.err

@@ -31,8 +31,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 TARGET = "tests.kit.cluster_tools:desk"
 
 
-def _on(place: str, program: EffectOf[Any, Any, Any], **options: Any) -> Any:
-    live = distribute(tools.desk, TARGET, **options).provide(Cluster.queue_layer(place))
+def _on(location: str, program: EffectOf[Any, Any, Any], **options: Any) -> Any:
+    live = distribute(tools.desk, TARGET, **options).provide(Cluster.queue_layer(location))
     return fx.run_exit(program.provide(live))
 
 
@@ -49,7 +49,7 @@ def test_a_call_whose_worker_is_killed_is_run_again_only_where_that_is_the_same(
         for worker in [queue.start_worker(TARGET) for _ in range(4)]:
             worker.found(queues.READY)
         calls = [kit.call("kill_again", "queued first"), kit.call("kill", "queued second"), tools.add.call(Pair(1, 2))]
-        again, once, other = _on(queue.place, fx.for_each(calls, lambda each: each.exit())).value
+        again, once, other = _on(queue.location, fx.for_each(calls, lambda each: each.exit())).value
 
     assert again.value.result == "alive"
     assert records("kill queued first") == ["kill queued first"] * 3
@@ -63,11 +63,11 @@ def test_a_call_whose_worker_is_killed_is_run_again_only_where_that_is_the_same(
 def test_a_call_without_any_worker_fails_in_time_and_is_not_run_later(folder: None, tmp_path: Path) -> None:
     """It says that nobody serves its target; one whose last worker was lost is not known to have ended."""
     with queues.start(str(tmp_path / "jobs.db")) as queue:
-        alone = _on(queue.place, tools.add.call(Pair(1, 2)), wait=0.3)
+        alone = _on(queue.location, tools.add.call(Pair(1, 2)), wait=0.3)
         queue.add_worker(TARGET)
-        lost = _on(queue.place, kit.call("kill", "queued, the last one"), wait=0.3)
+        lost = _on(queue.location, kit.call("kill", "queued, the last one"), wait=0.3)
         queue.add_worker(TARGET)
-        after = _on(queue.place, tools.add.call(Pair(2, 2)))
+        after = _on(queue.location, tools.add.call(Pair(2, 2)))
 
     (defect,) = alone.cause.defects
     assert isinstance(defect.failure, HandlerUnavailable)
@@ -91,7 +91,7 @@ def test_a_worker_that_is_told_to_end_lets_its_calls_end(folder: None, tmp_path:
             worker.signal(signal.SIGTERM)
             return (yield from counting.join())
 
-        end = _on(queue.place, fx.scoped(program()))
+        end = _on(queue.location, fx.scoped(program()))
         assert worker.wait() == 128 + signal.SIGTERM
     assert end.value[-1].result == 30
 
@@ -112,7 +112,7 @@ def test_a_handler_that_holds_its_thread_does_not_keep_its_worker(folder: None, 
             yield from fx.in_thread(lambda: queue.add_worker(target))
             return code, (yield from holding.join().result()).failure()
 
-        live = distribute(hostile_desk.desk, target).provide(Cluster.queue_layer(queue.place))
+        live = distribute(hostile_desk.desk, target).provide(Cluster.queue_layer(queue.location))
         code, failure = fx.run(fx.scoped(program()).provide(live))
     assert code == 128 + signal.SIGTERM
     assert isinstance(failure, OutcomeUnknown)
@@ -131,7 +131,7 @@ def test_a_forged_row_has_nothing_imported(folder: None, tmp_path: Path) -> None
 
         @fx.gen
         def program() -> Any:
-            queue = yield from WorkQueue.open(running.place)
+            queue = yield from WorkQueue.open(running.location)
             for name, text in texts.items():
                 yield from queue.submit(f"call {TARGET}", name, text)
             return (yield from fx.for_each(texts, queue.result))
@@ -143,56 +143,56 @@ def test_a_forged_row_has_nothing_imported(folder: None, tmp_path: Path) -> None
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def location(tmp_path: Path) -> str:
     """Where the journal and the queue are."""
     return str(tmp_path / "all.db")
 
 
-def _start(place: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "tests.kit.queue_program", place], cwd=ROOT)
+def _start(location: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "tests.kit.queue_program", location], cwd=ROOT)
 
 
-def test_a_run_that_goes_on_joins_its_call(folder: None, place: str) -> None:
+def test_a_run_that_goes_on_joins_its_call(folder: None, location: str) -> None:
     """The program is killed in mid-call; the call ends meanwhile, and the next program has its result: nobody asks."""
-    name = queue_program.name_of(place)
-    with queues.start(f"{place}.jobs") as queue:
+    name = queue_program.name_of(location)
+    with queues.start(f"{location}.jobs") as queue:
         queue.add_worker(queue_program.TARGET)
-        first = _start(place)
+        first = _start(location)
         _until(lambda: records(f"begun {name}"))
         first.kill()
         assert first.wait() == -signal.SIGKILL
-        second = _start(place)
-        _until(lambda: fx.run(Runs.at(place).show("run")).state.status == "running")
+        second = _start(location)
+        _until(lambda: fx.run(Runs.at(location).show("run")).state.status == "running")
         second.kill()
         second.wait()
-        queue_program.let_go(place)
+        queue_program.let_go(location)
         _until(lambda: records(f"ended {name}"))
-        assert queue_program.run(place).text == "It is paid."
+        assert queue_program.run(location).text == "It is paid."
 
     keys = [line.partition(" by ")[2] for line in records(f"begun {name}")]
     assert len(keys) == 1
     assert len(keys[0]) == 32
-    assert fx.run(Runs.at(place).show("run")).questions == ()
+    assert fx.run(Runs.at(location).show("run")).questions == ()
 
 
-def test_a_call_in_doubt_is_asked_about_and_run_again_under_another_key(folder: None, place: str) -> None:
+def test_a_call_in_doubt_is_asked_about_and_run_again_under_another_key(folder: None, location: str) -> None:
     """Program and worker are killed in mid-call: a person says that it is to be made again, and it is, once."""
-    name = queue_program.name_of(place)
-    with queues.start(f"{place}.jobs") as queue:
+    name = queue_program.name_of(location)
+    with queues.start(f"{location}.jobs") as queue:
         worker = queue.add_worker(queue_program.TARGET)
-        program = _start(place)
+        program = _start(location)
         _until(lambda: records(f"begun {name}"))
         for pid in (program.pid, worker.pid):
             os.kill(pid, signal.SIGKILL)
         program.wait()
         queue.add_worker(queue_program.TARGET)
-        queue_program.let_go(place)
-        failed: Any = fx.run_result(queue_program.program(place)).failure()
+        queue_program.let_go(location)
+        failed: Any = fx.run_result(queue_program.program(location)).failure()
         assert isinstance(failed, OutcomeUnknown)
-        (question,) = fx.run(Runs.at(place).show("run")).questions
+        (question,) = fx.run(Runs.at(location).show("run")).questions
         assert (question.kind, question.tool) == ("doubt", "hold")
-        fx.run(Runs.at(place).answer("run", question.id, Reply.again()))
-        assert queue_program.run(place).text == "It is paid."
+        fx.run(Runs.at(location).answer("run", question.id, Reply.again()))
+        assert queue_program.run(location).text == "It is paid."
 
     keys = {line.partition(" by ")[2] for line in records(f"begun {name}")}
     assert len(keys) == 2

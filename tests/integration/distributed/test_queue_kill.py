@@ -22,9 +22,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 RUNS = int(os.environ.get("FXAI_KILLED_RUNS", "6"))
 
 
-def _check(folder: Path, place: str, first: int) -> None:
+def _check(folder: Path, location: str, first: int) -> None:
     killed: Counter[str] = Counter()
-    with ClusterKilling(folder, place) as killing:
+    with ClusterKilling(folder, location) as killing:
         for seed in range(first, first + RUNS):
             run, victims = killing.run(seed)
             killed.update(victims)

@@ -30,7 +30,7 @@ TARGET = "tests.kit.cluster_tools:desk"
 def run(request: pytest.FixtureRequest, backend: Backend) -> Callable[..., Any]:
     """Runs a program whose handlers are on the cluster, or answer a queue, and gives its exit."""
     running = request.getfixturevalue(request.param)
-    there = Cluster.layer(running.address) if request.param == "cluster" else Cluster.queue_layer(running.place)
+    there = Cluster.layer(running.address) if request.param == "cluster" else Cluster.queue_layer(running.location)
     return _runner(there, backend)
 
 
@@ -90,15 +90,15 @@ def test_a_cancellation_that_nobody_requested_is_a_defect_of_its_call(run: Calla
 def test_services_are_built_once_on_each_worker(run: Callable[..., Any]) -> None:
     """Calls run in two processes that are not this one, and each process has built its desk once."""
     asking = fx.for_each(range(60), lambda _: kit.call("who", {}).map(lambda given: given.result), concurrency=16)
-    places: set[Any] = set()
+    locations: set[Any] = set()
     for _ in range(30):  # one of them may be quick enough to have all of a round
-        places.update(run(asking).value)
-        if len(places) > 1:
+        locations.update(run(asking).value)
+        if len(locations) > 1:
             break
 
-    assert len(places) == 2
-    assert len({pid for pid, _ in places}) == 2
-    assert [tools.count_built(pid) for pid, _ in places] == [1, 1]
+    assert len(locations) == 2
+    assert len({pid for pid, _ in locations}) == 2
+    assert [tools.count_built(pid) for pid, _ in locations] == [1, 1]
 
 
 def test_preliminary_values_come_in_order_and_the_handler_waits_for_their_reader(
@@ -196,7 +196,7 @@ def test_a_queue_has_no_resources(queue: RunningQueue) -> None:
     """A placement that takes one is refused when the layer is built, and told what to do instead."""
     there = distribute(tools.desk, TARGET, placements={"hungry": tools.placed("food")})
 
-    failed: Any = fx.run_exit(kit.call("hungry", {}).provide(there.provide(Cluster.queue_layer(queue.place))))
+    failed: Any = fx.run_exit(kit.call("hungry", {}).provide(there.provide(Cluster.queue_layer(queue.location))))
     (defect,) = failed.cause.defects
     assert "'hungry' requires {'food': 1}: a work queue has no resources" in str(defect)
 

@@ -40,8 +40,8 @@ class Secured(msgspec.Struct, frozen=True):
 @pytest.fixture(scope="module")
 def secured(folder: None, tmp_path_factory: pytest.TempPathFactory) -> Generator[Secured]:
     """Started as users start it: `dask scheduler` and `fxai worker` with their options of TLS."""
-    place = tmp_path_factory.mktemp("certificates")
-    ours, other = Authority(place / "ours"), Authority(place / "other")
+    location = tmp_path_factory.mktemp("certificates")
+    ours, other = Authority(location / "ours"), Authority(location / "other")
     with ExitStack() as stack:
 
         def start(*command: str) -> Process:

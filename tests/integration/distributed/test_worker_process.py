@@ -73,8 +73,8 @@ def test_a_worker_that_cannot_work_says_why_in_one_line(
 def test_a_worker_lets_calls_end_when_it_is_told_to(cluster: RunningCluster) -> None:
     """SIGTERM: the call that runs gives its result, then the layer is released, and the process ends as terminated."""
     worker = cluster.add_worker(TARGET, "--resource", "leaving=1")
-    place: Any = {"count": tools.placed("leaving")}
-    live = distribute(tools.desk, TARGET, placements=place).provide(Cluster.layer(cluster.address))
+    location: Any = {"count": tools.placed("leaving")}
+    live = distribute(tools.desk, TARGET, placements=location).provide(Cluster.layer(cluster.address))
     released = len(records("released desk"))
 
     def tell(outcome: Any) -> Any:

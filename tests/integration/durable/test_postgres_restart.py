@@ -31,7 +31,7 @@ class Desk:
 
     def __init__(self, server: PostgresServer) -> None:
         self.runs = Runs.at(fresh_database(server.url))
-        assert self.runs.place.startswith("PostgreSQL, ")
+        assert self.runs.location.startswith("PostgreSQL, ")
         self.paid: list[int] = []
         self.mailed: list[int] = []
         self.pay = Tool.make("pay", parameters=int, success=str)

@@ -8,13 +8,14 @@ from typing import Any, TypeAlias, cast
 
 import pytest
 
-from fxai import Agent, Outcome, OutputSchema, Readonly, Tool, ToolConflictError, ToolSource, fx, mcp
+from fxai import Agent, Outcome, Readonly, Tool, ToolConflictError, ToolSource, fx, mcp
+from fxai.annotations import OutputSchema
 from fxai.effects import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpError, McpServer, McpToolError
 from fxai.mcp.result import shown_content
 from fxai.testing import ScriptedModel
 from fxai.testing import call as calling
-from fxai.testing import text as said
+from fxai.testing import text as problem
 from tests.kit.mcp_programs import by_hand, failure_of, used
 
 Run: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
@@ -66,7 +67,7 @@ def test_a_version_that_nobody_knows_is_a_clear_failure() -> None:
     failure = failure_of(by_hand("version", "1999-01-01").open().pipe(fx.scoped), "asyncio")
 
     assert failure.kind == "protocol"
-    assert "1999-01-01" in failure.said
+    assert "1999-01-01" in failure.problem
 
 
 def test_a_call_gives_content_or_structured_content(backend: Any) -> None:
@@ -105,7 +106,7 @@ def test_what_goes_wrong_in_a_call_is_a_failure_with_a_type(
         assert outcome.result == failure
     else:
         assert isinstance(outcome.result, McpError)
-        assert failure in outcome.result.said
+        assert failure in outcome.result.problem
 
 
 def test_arguments_are_checked_before_they_are_sent_unless_asked_not_to(backend: Any) -> None:
@@ -181,7 +182,7 @@ def test_a_server_that_dies_in_a_call_is_a_failure_of_that_call_and_the_next(bac
     failures, stderr = fx.run(used(by_hand("rich"), called), backend=backend)
 
     assert [failure.kind for failure in failures] == ["connection", "connection"]
-    assert all("exit code 7" in failure.said for failure in failures)
+    assert all("exit code 7" in failure.problem for failure in failures)
     assert all(failure.stderr == stderr == "fatal: the disk is full" for failure in failures)
 
 
@@ -251,7 +252,7 @@ def test_only_and_without_choose_by_the_servers_names(backend: Any) -> None:
 
     assert fx.run(used(chosen, names), backend=backend) == ["x_search", "x_slow"]
     assert wrong.kind == "no-such-tool"
-    assert "search" in wrong.said
+    assert "search" in wrong.problem
 
 
 # -- changes
@@ -321,7 +322,7 @@ def test_pins_that_hold_back_the_unseen_offer_nothing_before_it_is_approved(back
         wrong = yield connection.approve("serch").exit()
         yield connection.approve("search")
         now = yield connection.now
-        return before, wrong.cause.failures[0].said, list(now.toolkit.tools)
+        return before, wrong.cause.failures[0].problem, list(now.toolkit.tools)
 
     before, wrong, after = fx.run(used(server, approved), backend=backend)
 
@@ -449,7 +450,7 @@ def test_an_agent_sees_what_changes_in_the_middle_of_its_run(backend: Any) -> No
             calling("added", {"n": 1}, id="c2"),
             calling("change", {"how": "rewrite"}, id="c3"),
             calling("search", {}, id="c4"),
-            said("Done."),
+            problem("Done."),
         ]
     )
     agent = Agent.make("reader").with_tools(by_hand("living"))

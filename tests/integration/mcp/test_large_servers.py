@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from fxai import PreparedTools, Tool, fx, mcp
+from fxai import Tool, fx, mcp
 from fxai.effects import EffectOf
 from fxai.mcp import Connection, McpServer
+from fxai.models import PreparedTools
 from fxai.providers import anthropic, openai
 from tests.kit.floor_schema import Wire, tool_breaches
 from tests.kit.mcp_programs import used

@@ -34,7 +34,7 @@ class Case(NamedTuple):
     tools: int
     call: str | None = None
     arguments: Mapping[str, Any] = MappingProxyType({})
-    says: str = ""
+    states: str = ""
 
 
 def _module(name: str, *args: str) -> Callable[[Path], McpServer]:
@@ -148,8 +148,8 @@ def test_a_server_of_others_is_listed_and_called(name: str, folder: Path) -> Non
 
     assert info.protocol_version == case.version
     assert (len(kit), refused) == (case.tools, ())
-    assert case.says in str(value)
-    assert left_running(server.settings.endpoint.place) == []
+    assert case.states in str(value)
+    assert left_running(server.settings.endpoint.location) == []
 
 
 def test_hints_and_titles_of_a_real_server_are_annotations(folder: Path) -> None:
@@ -180,4 +180,4 @@ def test_a_real_server_refuses_what_it_must_and_says_why(folder: Path) -> None:
 
     (failure,) = end.cause.failures
     assert isinstance(failure, mcp.McpToolError)
-    assert "outside allowed directories" in failure.said
+    assert "outside allowed directories" in failure.problem

@@ -51,8 +51,8 @@ def test_what_goes_in_comes_out(url: str, way: str, backend: str) -> None:
     assert dict(weather.get(Meta)) == {"example.org/unit": "C"}
     assert right.result == {"degrees": 7.5, "sky": "grey"}
     assert wrong.is_failure
-    assert "no-such-city" in wrong.result.said
+    assert "no-such-city" in wrong.result.problem
     assert (counted[-1].preliminary, denied.is_failure) == (False, True)
     assert "approval" in denied.encoded_json.decode()
-    assert "approval-unavailable" in denied.result.said
-    assert "elicitation" in denied.result.said
+    assert "approval-unavailable" in denied.result.problem
+    assert "elicitation" in denied.result.problem

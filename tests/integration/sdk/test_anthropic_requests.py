@@ -62,13 +62,13 @@ def request_faults(sent: PreparedRequest) -> list[str]:
     return faults(kind, body)
 
 
-def _nulls(value: Any, place: str = "") -> list[str]:
+def _nulls(value: Any, location: str = "") -> list[str]:
     """Where there is a null, but for the titles of citations, which must be there."""
     if is_object(value):
-        return [one for key, held in value.items() for one in _nulls(held, f"{place}/{key}")]
+        return [one for key, held in value.items() for one in _nulls(held, f"{location}/{key}")]
     if is_array(value):
-        return [one for at, held in enumerate(value) for one in _nulls(held, f"{place}/{at}")]
-    return [place] if value is None and not ("/citations/" in place and place.endswith("title")) else []
+        return [one for at, held in enumerate(value) for one in _nulls(held, f"{location}/{at}")]
+    return [location] if value is None and not ("/citations/" in location and location.endswith("title")) else []
 
 
 # -- any prompt

@@ -29,7 +29,7 @@ WHEN = datetime(2026, 11, 25, tzinfo=UTC)
 PROVIDERS = ("openai", "anthropic")
 
 
-def _told(provider: str, number: int = 1, **more: Any) -> bytes:
+def _warned(provider: str, number: int = 1, **more: Any) -> bytes:
     """What a provider says of a file, by its SDK's type."""
     if provider == "openai":
         about: Any = {"bytes": 13, "created_at": int(WHEN.timestamp()), "status": "processed", "purpose": "user_data"}
@@ -74,7 +74,7 @@ def _form(seen: Seen) -> dict[str, Any]:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_file_is_sent_as_a_form(provider: str) -> None:
     """Its bytes as they are, its name and its type; what comes back is the file, with the name that was given."""
-    with peer([answer(200, _told(provider))]) as served:
+    with peer([answer(200, _warned(provider))]) as served:
         sent = fx.run(FileStore.upload(PDF).provide(_layer(provider, served)))
     seen = served.seen[0]
     form = _form(seen)
@@ -90,7 +90,7 @@ def test_the_fields_of_a_form_are_those_of_the_sdks() -> None:
     forms: dict[str, Any] = {}
     for provider in PROVIDERS:
         more: Any = {"purpose": "vision"} if provider == "openai" else {}
-        with peer([answer(200, _told(provider))]) as served:
+        with peer([answer(200, _warned(provider))]) as served:
             fx.run(FileStore.upload(PDF, expires_in=7200).provide(_layer(provider, served, **more)))
         forms[provider] = {**_form(served.seen[0]), "file": b"bytes"}
     ours, theirs = forms["openai"], forms["anthropic"]
@@ -104,7 +104,7 @@ def test_the_fields_of_a_form_are_those_of_the_sdks() -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_file_is_named_in_a_prompt_by_its_id(provider: str) -> None:
     """The part of an uploaded file is what both providers have a place for."""
-    with peer([answer(200, _told(provider))]) as served:
+    with peer([answer(200, _warned(provider))]) as served:
         sent = fx.run(FileStore.upload(PDF).provide(_layer(provider, served)))
     asked = ModelRequest(Prompt.make(UserMessage.make("What does it say?", sent.part)))
     if provider == "openai":
@@ -119,8 +119,8 @@ def test_a_file_is_named_in_a_prompt_by_its_id(provider: str) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_files_are_listed_page_by_page(provider: str) -> None:
     """The next page is asked for when it is read, by what the one before it says."""
-    first = _page(provider, _told(provider), _told(provider, 2), more=True)
-    last = _page(provider, _told(provider, 3), more=False)
+    first = _page(provider, _warned(provider), _warned(provider, 2), more=True)
+    last = _page(provider, _warned(provider, 3), more=False)
     with peer([answer(200, first)], [answer(200, last)]) as served:
         two = fx.run(FileStore.files().take(2).collect().provide(_layer(provider, served)))
         read = len(served.seen)
@@ -137,7 +137,7 @@ def test_files_are_listed_page_by_page(provider: str) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_server_that_gives_the_same_page_again_ends_the_list(provider: str) -> None:
     """By a failure, and no list without end."""
-    page = answer(200, _page(provider, _told(provider), more=True))
+    page = answer(200, _page(provider, _warned(provider), more=True))
     with peer(*[[page]] * 5) as served:
         files: Any = fx.run_result(FileStore.files().collect().provide(_layer(provider, served))).failure()
 
@@ -150,7 +150,7 @@ def test_a_file_is_found_read_and_deleted(provider: str) -> None:
     """By its id, which is quoted in the address; what is not there is None, False, or a failure that says so."""
     missing = answer(404, b'{"error": {"message": "No such File object"}}')
     details = {"openai": {"status": "processed", "purpose": "user_data"}, "anthropic": {"downloadable": False}}
-    scripts = [[answer(200, _told(provider))], [answer(200, b"\0data", kind="application/octet-stream")]]
+    scripts = [[answer(200, _warned(provider))], [answer(200, b"\0data", kind="application/octet-stream")]]
     with peer(*scripts, [answer(200, _gone(provider))], [missing]) as served:
         here = _layer(provider, served)
 
@@ -206,7 +206,7 @@ def test_what_goes_wrong_is_typed(provider: str) -> None:
 def test_a_name_cannot_write_into_the_form(provider: str) -> None:
     """Quotation marks and line ends in it stay in it; a media type with a line end is refused, and nothing is sent."""
     name = 'a"; x="\r\nEvil: 1\r\n\r\n.pdf'
-    with peer([answer(200, _told(provider))]) as served:
+    with peer([answer(200, _warned(provider))]) as served:
         here = _layer(provider, served)
         fx.run(FileStore.upload(FilePart("application/pdf", b"%PDF", name)).provide(here))
         wrong = FilePart("text/plain\r\nEvil: 1", b"x", "a.txt")
@@ -221,9 +221,9 @@ def test_a_name_cannot_write_into_the_form(provider: str) -> None:
 def test_the_same_file_is_sent_once(provider: str, tmp_path: Path) -> None:
     """Side by side, in another layer that shares the index, and anew where the provider has it no more."""
     index, other = FileIndex(tmp_path / "files.json"), _with_bytes(PDF, b"other")
-    known, missing = [answer(200, _told(provider))], [answer(404, b"{}")]
+    known, missing = [answer(200, _warned(provider))], [answer(404, b"{}")]
     with peer(
-        known, known, [answer(200, _told(provider, 2))], known, missing, [answer(200, _told(provider, 3))]
+        known, known, [answer(200, _warned(provider, 2))], known, missing, [answer(200, _warned(provider, 3))]
     ) as served:
         twice = fx.all_(FileStore.upload(PDF, once=True), FileStore.upload(PDF, once=True))
         first, second = fx.run(twice.provide(_layer(provider, served, index=index)))

@@ -57,7 +57,7 @@ def test_items_that_come_interleaved_do_not_mix(data: st.DataObject) -> None:
     items = [ITEMS[name] for name in names]
     told = events(items)
     head, last = told[:2], told[-1]
-    queues = [[event for event in told[2:-1] if event["output_index"] == place] for place in range(len(items))]
+    queues = [[event for event in told[2:-1] if event["output_index"] == location] for location in range(len(items))]
     mixed = [queue.pop(0) for queue in queues]  # items begin in their order
     while any(queues):
         mixed.append(data.draw(st.sampled_from([queue for queue in queues if queue])).pop(0))
@@ -116,8 +116,8 @@ def test_bytes_split_at_each_place_give_the_same_parts(api: str) -> None:
 def test_bytes_split_anywhere_give_the_same_parts(data: st.DataObject, api: str) -> None:
     """As often as you like."""
     whole = _bytes(api)
-    places = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=20)))
-    pieces = [whole[a:b] for a, b in zip([0, *places], [*places, len(whole)], strict=True)]
+    locations = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=20)))
+    pieces = [whole[a:b] for a, b in zip([0, *locations], [*locations, len(whole)], strict=True)]
 
     assert _parts(pieces, api) == _parts([whole], api)
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fxai import PreparedTools
 from fxai.annotations import (
     AllowedCallers,
     Annotation,
@@ -24,7 +23,7 @@ from fxai.annotations import (
     Strict,
     ToolNamespace,
 )
-from fxai.models import ToolChoice
+from fxai.models import PreparedTools, ToolChoice
 from fxai.providers import anthropic, openai
 from fxai.schema.strict import ANTHROPIC, OPENAI, rule_faults
 from fxai.tools import NameRule, Tool, Toolkit

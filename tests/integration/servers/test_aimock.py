@@ -94,7 +94,7 @@ def _reason(failure: Any, kind: type[Reason]) -> Any:
     return failure.reason
 
 
-def _told(response: Response) -> list[Any]:
+def _warned(response: Response) -> list[Any]:
     """The parts that a reader cares for, without ids that are new each time."""
     kept: list[Any] = []
     for part in response.content:
@@ -120,7 +120,7 @@ def test_a_streamed_turn_is_the_whole_one(url: str, wire: str, prompt: str) -> N
     came = streamed(LanguageModel.stream_text(prompt, toolkit=kit), model(wire, url))
 
     assert came.failure is None
-    assert _told(came.response) == _told(whole)
+    assert _warned(came.response) == _warned(whole)
     assert len(came.parts) > len(whole.content)
 
 

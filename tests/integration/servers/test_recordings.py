@@ -101,9 +101,9 @@ def test_errors_are_typed_and_keep_what_helps(wire: str) -> None:
 def test_every_reason_is_needed(wire: str) -> None:
     """A loss that is mended leaves its list."""
     left = [
-        place
+        location
         for reasons, of in _LISTS
-        for place in unneeded({one for finding in findings(wire) for one in of(finding)}, reasons[wire])
+        for location in unneeded({one for finding in findings(wire) for one in of(finding)}, reasons[wire])
     ]
 
     assert left == []

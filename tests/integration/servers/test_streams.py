@@ -42,7 +42,7 @@ def _responses() -> bytes:
     said["content"] = [text]
     items: list[dict[str, Any]] = [said, *(_function(number, city) for number, city in enumerate(CITIES))]
     told = whole_events(items)
-    queues = [list(response_events(item, place, 5)) for place, item in enumerate(items)]
+    queues = [list(response_events(item, location, 5)) for location, item in enumerate(items)]
     mixed = [event for turn in zip_longest(*queues) for event in turn if event is not None]
     return sse([told[0], *mixed, told[-1]])
 
@@ -64,13 +64,13 @@ def _messages() -> bytes:
     return sse(interleaved(message([{"type": "text", "text": TEXT, "citations": None}, *calls], "tool_use")))
 
 
-_TOLD: dict[str, Callable[[], bytes]] = {"responses": _responses, "chat": _chat, "messages": _messages}
+_REPORTED: dict[str, Callable[[], bytes]] = {"responses": _responses, "chat": _chat, "messages": _messages}
 
 
 @cache
 def _bytes(wire: str) -> bytes:
     """A text and two parallel calls whose events take turns."""
-    return _TOLD[wire]()
+    return _REPORTED[wire]()
 
 
 class Pieces(httpx2.AsyncByteStream):
@@ -121,7 +121,7 @@ def _read(wire: str, bodies: list[Pieces]) -> list[Came]:
     return fx.run(program)
 
 
-def _places(wire: str) -> list[int]:
+def _locations(wire: str) -> list[int]:
     """Where to cut: in the middle of each event, and a byte before, at and behind its end."""
     ends = [found.end() for found in re.finditer(rb"\n\n", _bytes(wire))]
     around = {end + by for end in ends for by in (-2, -1, 0, 1)} | {(a + b) // 2 for a, b in pairwise([0, *ends])}
@@ -167,7 +167,7 @@ def test_bytes_split_anywhere_are_the_same_events(wire: str) -> None:
 def test_a_split_stream_gives_the_same_parts(wire: str) -> None:
     """Through the whole layer: around the end of each event, within it, and byte by byte."""
     body = _bytes(wire)
-    split = [Pieces([body[:at], body[at:]]) for at in _places(wire)]
+    split = [Pieces([body[:at], body[at:]]) for at in _locations(wire)]
     bytewise = Pieces([body[at : at + 1] for at in range(len(body))])
 
     assert all(tuple(came.parts) == _whole(wire) for came in _read(wire, [*split, bytewise]))
@@ -178,8 +178,8 @@ def test_a_split_stream_gives_the_same_parts(wire: str) -> None:
 def test_a_stream_split_in_many_pieces_gives_the_same_parts(wire: str, cuts: list[int]) -> None:
     """Wherever the pieces end, and however many there are; empty ones among them."""
     body = _bytes(wire)
-    places = [0, *sorted(cut % len(body) for cut in cuts), len(body)]
-    [came] = _read(wire, [Pieces([body[a:b] for a, b in pairwise(places)])])
+    locations = [0, *sorted(cut % len(body) for cut in cuts), len(body)]
+    [came] = _read(wire, [Pieces([body[a:b] for a, b in pairwise(locations)])])
 
     assert tuple(came.parts) == _whole(wire)
 
@@ -208,9 +208,9 @@ def _end(wire: str) -> int:
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_cut_stream_keeps_what_came(wire: str, breaks: bool) -> None:
     """A typed failure behind a beginning of the parts; only where the answer said its end before, there may be none."""
-    body, places, whole = _bytes(wire), _places(wire), _whole(wire)
+    body, locations, whole = _bytes(wire), _locations(wire), _whole(wire)
     calls = {call.id: call for call in Response.from_stream(whole).tool_calls}
-    for at, came in zip(places, _read(wire, [Pieces([body[:at]], breaks=breaks) for at in places]), strict=True):
+    for at, came in zip(locations, _read(wire, [Pieces([body[:at]], breaks=breaks) for at in locations]), strict=True):
         kept = Response.from_stream(came.parts)
         if not isinstance(came.ended, Failure):
             assert at >= _end(wire)

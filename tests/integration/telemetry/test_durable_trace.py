@@ -14,7 +14,7 @@ from fxai.testing import ScriptedModel, call, text
 from tests.kit.traces import Traces
 
 
-def _program(place: Path, traces: Traces | None, *, is_inside: bool = False, is_streamed: bool = False) -> Any:
+def _program(location: Path, traces: Traces | None, *, is_inside: bool = False, is_streamed: bool = False) -> Any:
     """A run with one call, traced inside of what makes it durable, around it, or not at all."""
     charge = Tool.make("charge", parameters=int, success=str)
     agent = Agent.make("clerk", toolkit=Toolkit.make(charge))
@@ -22,9 +22,9 @@ def _program(place: Path, traces: Traces | None, *, is_inside: bool = False, is_
     live: Any = charge.handler(lambda cents: Success(f"charged {cents}")) | model.layer
     asked: Any = agent.stream("Pay.").collect() if is_streamed else agent.execute("Pay.")
     if traces is None or not is_inside:
-        ran = asked.provide(durable(live, run="order-17", store=place))
+        ran = asked.provide(durable(live, run="order-17", store=location))
         return ran if traces is None else ran.provide(traces.layer())
-    return asked.provide(durable(live | traces.layer(), run="order-17", store=place))
+    return asked.provide(durable(live | traces.layer(), run="order-17", store=location))
 
 
 @pytest.mark.parametrize("is_inside", [True, False])
@@ -67,8 +67,8 @@ def test_a_step_from_a_journal_is_linked_to_the_step_as_it_was_taken(
 
 def test_a_run_that_was_not_traced_is_linked_to_nothing(tmp_path: Path) -> None:
     """It is replayed all the same."""
-    place, traces = tmp_path / "runs.db", Traces()
-    fx.run(_program(place, None))
+    location, traces = tmp_path / "runs.db", Traces()
+    fx.run(_program(location, None))
 
-    assert fx.run(_program(place, traces)).text == "It is paid."
+    assert fx.run(_program(location, traces)).text == "It is paid."
     assert not any(span.links for span in traces.spans)

@@ -92,10 +92,10 @@ def test_a_worker_is_traced_by_an_option_too(collected: Collected) -> None:
 
 def test_a_call_on_a_queue_is_in_the_trace_of_the_program(collected: Collected, tmp_path: Path) -> None:
     """What names the span stands in the database with the call, and the worker's spans stand under it."""
-    traces, place = Traces(), str(tmp_path / "calls.db")
-    with queues.start(place) as queue:
+    traces, location = Traces(), str(tmp_path / "calls.db")
+    with queues.start(location) as queue:
         worker = queue.add_worker(f"{WORKER}:desk")
-        remote = distribute(desk, f"{WORKER}:desk").provide(Cluster.queue_layer(place))
+        remote = distribute(desk, f"{WORKER}:desk").provide(Cluster.queue_layer(location))
         assert fx.run(kit.call("look", "tea").provide(remote).provide(traces.layer())).result == "TEA"
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 143, worker.output

@@ -141,9 +141,9 @@ _failed: set[str] = set()
 
 def script(turn: ChatTurn) -> list[Turn]:
     """What the model says, from where the turn is."""
-    said = next(message.text for message in reversed(turn.prompt) if message.role == "user")
-    word = said.split()[0].strip(".,").lower() if said.strip() else ""
-    if turn.said[0].role == "tool":
+    added = next(message.text for message in reversed(turn.prompt) if message.role == "user")
+    word = added.split()[0].strip(".,").lower() if added.strip() else ""
+    if turn.added[0].role == "tool":
         return [text("Thank you, I go on.")]
     if word == "break" and turn.conversation not in _failed:
         _failed.add(turn.conversation)
@@ -162,7 +162,7 @@ def script(turn: ChatTurn) -> list[Turn]:
         "locate": call("getLocation", {}),
     }
     if word == "heavy":
-        return [text(HEAVY[said.partition(" ")[2]] + "\n\nThe end.")]
+        return [text(HEAVY[added.partition(" ")[2]] + "\n\nThe end.")]
     if word in calls:
         return [calls[word], text("That is what I found.")]
     answers: dict[str, Turn] = {
@@ -171,7 +171,7 @@ def script(turn: ChatTurn) -> list[Turn]:
         "count": [part for n in range(60) for part in (f"{n} ", delay(0.05))],
         "long": text("\n\n".join(f"Paragraph {n} of a long answer." for n in range(80))),
     }
-    return [answers.get(word, text(f"You said: {said}"))]
+    return [answers.get(word, text(f"You said: {added}"))]
 
 
 def answer(turn: ChatTurn) -> StreamOf[Any, Any, None]:

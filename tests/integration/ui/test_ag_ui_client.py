@@ -42,9 +42,9 @@ def played(address: str, *runs: Json) -> list[Json]:
     return ends
 
 
-def run(thread: str, scenario: str = "", *said: str, **more: Any) -> Json:
+def run(thread: str, scenario: str = "", *added: str, **more: Any) -> Json:
     """A run with messages of the user's."""
-    messages = [{"id": f"{thread}-{text}", "role": "user", "content": text} for text in said]
+    messages = [{"id": f"{thread}-{text}", "role": "user", "content": text} for text in added]
     return {"threadId": thread, "messages": messages, "forwardedProps": {"scenario": scenario}, **more}
 
 

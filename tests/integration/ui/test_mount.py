@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 def answer(turn: ChatTurn) -> StreamOf[Any, Any, None]:
     """Counts, or says hello to whoever the host knows."""
-    counts = [message.text for message in turn.said if message.role == "user"] == ["count"]
+    counts = [message.text for message in turn.added if message.role == "user"] == ["count"]
     script: Any = [part for n in range(200) for part in (f"{n} ", delay(0.03))] if counts else text(f"Hi, {turn.user}.")
     return Agent.make("host").stream(turn.prompt).provide(ScriptedModel.make([script]).layer)
 
@@ -47,9 +47,9 @@ async def serving(app: Any, lifespan: AbstractAsyncContextManager[object]) -> As
         group.cancel_scope.cancel()
 
 
-def request(said: str) -> dict[str, Any]:
+def request(added: str) -> dict[str, Any]:
     """The body of a request."""
-    return {"id": "c1", "message": {"id": f"u-{said}", "role": "user", "parts": [{"type": "text", "text": said}]}}
+    return {"id": "c1", "message": {"id": f"u-{added}", "role": "user", "parts": [{"type": "text", "text": added}]}}
 
 
 async def _hold_a_conversation(client: httpx.AsyncClient, path: str) -> None:

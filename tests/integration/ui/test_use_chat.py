@@ -88,9 +88,9 @@ def _text(seen: dict[str, Any]) -> str:
 
 def _frames(url: str, scenario: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """The headers and the events of a scenario, as they are on the wire; `[DONE]` is of the type `done`."""
-    said = {"id": "u", "role": "user", "parts": [{"type": "text", "text": scenario}]}
+    added = {"id": "u", "role": "user", "parts": [{"type": "text", "text": scenario}]}
     body = json.dumps(
-        {"id": f"raw-{next(_ids)}", "messages": [said], "trigger": "submit-message", "scenario": scenario}
+        {"id": f"raw-{next(_ids)}", "messages": [added], "trigger": "submit-message", "scenario": scenario}
     )
     request = Request(f"{url}/api/chat", body.encode(), {"content-type": "application/json"})
     with urlopen(request, timeout=30) as response:
@@ -134,13 +134,13 @@ def test_the_frames_of_a_round_come_in_order(url: str) -> None:
     assert types[0] == "start"
     assert types[-2:] == ["finish", "done"]
     for call in ("call-static", "call-dynamic"):
-        places = [
+        locations = [
             types.index("start-step"),
             *(at for at, event in enumerate(events) if event.get("toolCallId") == call),
             types.index("finish-step"),
         ]
-        kinds = [events[at]["type"] for at in places[1:-1]]
-        assert places == sorted(places)
+        kinds = [events[at]["type"] for at in locations[1:-1]]
+        assert locations == sorted(locations)
         assert kinds[0] == "tool-input-start"
         assert kinds[-2:] == ["tool-input-available", "tool-output-available"]
         assert kinds[1:-2] == ["tool-input-delta"] * (len(kinds) - 3)

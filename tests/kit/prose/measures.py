@@ -165,8 +165,8 @@ def _idioms(texts: list[Text]) -> Iterator[Finding]:
             text = texts[bisect_right(starts, match.start()) - 1]
             if idiom.is_for_first_lines and text.kind not in {"summary", "help", "cell"}:
                 continue
-            if taken.isdisjoint(place := range(*match.span())):
-                taken.update(place)
+            if taken.isdisjoint(location := range(*match.span())):
+                taken.update(location)
                 yield _finding(text, "idiom", f"{idiom.name}: '{match.group().strip()}' → {idiom.advice}")
 
 

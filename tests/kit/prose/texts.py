@@ -367,13 +367,13 @@ def _comments(path: str, source: str) -> Iterator[Text]:
     """Yield the comments. Join comments on consecutive lines in the same column."""
     held: list[str] = []
     start = last = column = -1
-    for line, place, text in _comment_lines(source):
-        if held and line == last + 1 and place == column:
+    for line, location, text in _comment_lines(source):
+        if held and line == last + 1 and location == column:
             held.append(text)
         else:
             if held:
                 yield Text(path, start, "comment", _clean(" ".join(held)))
-            held, start, column = [text], line, place
+            held, start, column = [text], line, location
         last = line
     if held:
         yield Text(path, start, "comment", _clean(" ".join(held)))

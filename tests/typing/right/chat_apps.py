@@ -25,9 +25,9 @@ from fxai.ui import (
     Conversations,
     DataPart,
     Question,
-    Reply,
     StreamOptions,
     StreamStore,
+    UserReply,
     bearer_token,
     chat_app,
     dispatch,
@@ -49,7 +49,7 @@ def on_search(p: Query) -> Gen[list[str], DbFault, Db]:
     page = yield from ChatPage
     yield from page.show(DataPart("query", p.text))
     reply = yield from page.ask(Question("Really?"))
-    assert_type(reply, Reply)
+    assert_type(reply, UserReply)
     return (yield from db.query(p.text))
 
 

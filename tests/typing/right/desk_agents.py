@@ -18,7 +18,6 @@ from fxai import (
     Budget,
     CallContext,
     Effect,
-    EffectOf,
     Gen,
     HandlerOf,
     LanguageModel,
@@ -36,6 +35,7 @@ from fxai import (
     fx,
     tool,
 )
+from fxai.effects import EffectOf
 from fxai.testing import ScriptedModel, call, text
 
 

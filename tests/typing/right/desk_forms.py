@@ -16,20 +16,8 @@ import msgspec
 from returns.io import IOResult, IOSuccess
 from returns.result import Failure, Result, Success
 
-from fxai import (
-    CallContext,
-    Effect,
-    Gen,
-    HandlerOf,
-    Layer,
-    LayerOf,
-    Service,
-    Stream,
-    Tag,
-    Tool,
-    Toolkit,
-    fx,
-)
+from fxai import CallContext, Effect, Gen, HandlerOf, Layer, Service, Stream, Tag, Tool, Toolkit, fx
+from fxai.effects import LayerOf
 
 UserId = NewType("UserId", str)
 Cents = NewType("Cents", int)

@@ -10,23 +10,11 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar
 
-from fxai import (
-    Agent,
-    AiError,
-    CallContext,
-    Chat,
-    Effect,
-    Empty,
-    LanguageModel,
-    RunError,
-    Schema,
-    Tool,
-    ToolError,
-    fx,
-)
+from fxai import Agent, AiError, CallContext, Chat, Effect, LanguageModel, RunError, Schema, Tool, ToolError, fx
 from fxai.agents.stateful import Render, State
 from fxai.effects import EffectOf, LayerOf
 from fxai.models import ObjectPending
+from fxai.schema import Empty
 from fxai.tools import HandlerOf
 
 T = TypeVar("T")
@@ -45,7 +33,7 @@ class Order:
     number: int
 
 
-class Place(TypedDict):
+class Location(TypedDict):
     name: str
 
 
@@ -78,8 +66,8 @@ level = Tool.make("level", parameters=Literal["low", "high"], success=Positive, 
 assert_type(level, Tool[Literal["low", "high"], int, UserId])
 lists = Tool.make("lists", parameters=dict[str, Order], success=tuple[int, ...], failure=list[Order] | None)
 assert_type(lists, Tool[dict[str, Order], tuple[int, ...], list[Order] | None])
-aliases = Tool.make("aliases", parameters=Either, success=Page[int], failure=Place)
-assert_type(aliases, Tool[int | str, list[int], Place])
+aliases = Tool.make("aliases", parameters=Either, success=Page[int], failure=Location)
+assert_type(aliases, Tool[int | str, list[int], Location])
 nothing = Tool.make("nothing", parameters=None, success=None, failure=Never)
 assert_type(nothing, Tool[None, None, Never])
 anything = Tool.make("anything", parameters=Shape, success=object, failure=Colour)

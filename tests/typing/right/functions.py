@@ -9,9 +9,10 @@ from returns.future import FutureResult
 from returns.io import IOResult, IOSuccess
 from returns.result import Failure, Result, Success
 
-from fxai import BoundToolkit, Empty, ToolSource, tool
+from fxai import BoundToolkit, ToolSource, tool
 from fxai.annotations import Readonly
 from fxai.effects import Effect, EffectOf, Gen, LayerOf, Scope, Stream, StreamOf, fx
+from fxai.schema import Empty
 from fxai.tools import CallContext, HandlerOf, MethodsOf, Outcome, Tool, ToolError, Toolkit
 from tests.typing.world import DB, LOG, CfgFault, Db, DbFault, Log
 

@@ -6,8 +6,8 @@ from typing import Never, assert_type
 
 import msgspec
 
-from fxai import EffectOf, Layer, LayerOf, StreamOf, Tool, Toolkit, fx, providers
-from fxai.effects import Tag
+from fxai import Layer, Tool, Toolkit, fx, providers
+from fxai.effects import EffectOf, LayerOf, StreamOf, Tag
 from fxai.messages import AiError, FilePart
 from fxai.models import (
     EmbeddingModel,
@@ -53,11 +53,11 @@ def needing(layer: LayerOf[LanguageModel, AiError, Region | None]) -> None:
 
 
 # --- tokens: a count needs the model alone, whatever the tools need; uploads may fail by the index, too
-class Place(msgspec.Struct, frozen=True):
+class Location(msgspec.Struct, frozen=True):
     name: str
 
 
-look = Tool.make("look", parameters=Place, success=str)
+look = Tool.make("look", parameters=Location, success=str)
 counting = LanguageModel.count_tokens("Hi", toolkit=Toolkit.make(look), schema=list[int], max_tokens=9)
 assert_type(counting, EffectOf[TokenCount, AiError, LanguageModel | None])
 assert_type(fx.run(counting.provide(chain)).is_estimate, bool)

@@ -7,11 +7,10 @@ from typing import Any, Never, assert_type
 import msgspec
 from returns.result import Result, Success
 
-from fxai import PreparedTools
 from fxai.annotations import AllowedCallers, Caller, DeferLoading, Namespace, ToolNamespace
 from fxai.effects import LayerOf
 from fxai.messages import AiError
-from fxai.models import LanguageModel, ToolChoice
+from fxai.models import LanguageModel, PreparedTools, ToolChoice
 from fxai.providers import anthropic, openai
 from fxai.providers.http import ConnectionOptions
 from fxai.tools import ExternalTool, HandlerOf, Tool, Toolkit

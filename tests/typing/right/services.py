@@ -156,7 +156,7 @@ assert_type(fx.scoped(fx.add_finalizer(bye).and_then(fx.service(Db))), EffectOf[
 def opened() -> Gen[MyDb, Never, Log | Cfg | Scope]:
     cfg = yield from Cfg
     yield from fx.add_finalizer(lambda _: say("x"))
-    return (yield from fx.acquire_release(fx.sync(lambda: MyDb(cfg.url())), lambda db: say(db.place)))
+    return (yield from fx.acquire_release(fx.sync(lambda: MyDb(cfg.url())), lambda db: say(db.location)))
 
 
 assert_type(fx.scoped(opened()), EffectOf[MyDb, Never, Log | Cfg | None])

@@ -8,7 +8,7 @@ from typing import Any, Never, TypeVar, assert_type
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai import Empty, tool
+from fxai import tool
 from fxai.agents import Agent, Answer, BudgetExceeded, Memory, MemoryFailure, RunError, RunFailed
 from fxai.agents.stateful import (
     Definition,
@@ -26,7 +26,7 @@ from fxai.agents.stateful import (
 from fxai.effects import Effect, EffectOf, Gen, Layer, Stream, StreamOf, fx
 from fxai.messages import Prompt, StreamPart
 from fxai.models import LanguageModel
-from fxai.schema import Schema
+from fxai.schema import Empty, Schema
 from fxai.testing import ScriptedModel, text
 from fxai.tools import BoundToolkit, CallContext, HandlerOf, HandlerReturn, Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation

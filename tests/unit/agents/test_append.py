@@ -17,7 +17,7 @@ from fxai.messages import Pending, Prompt
 from fxai.models import Chat
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool, Toolkit
-from tests.kit.binding_server import BindingServer, calls, says
+from tests.kit.binding_server import BindingServer, calls, states
 
 look = Tool.make("look", success=str)
 pay = Tool.make("pay", success=str)
@@ -49,7 +49,7 @@ def _grows(model: ScriptedModel) -> bool:
     return all(after[: len(before)] == before for before, after in pairwise(sent))
 
 
-def _told(model: ScriptedModel) -> list[str]:
+def _warned(model: ScriptedModel) -> list[str]:
     return [one.content for one in model.requests[-1].prompt if one.role == "system"]
 
 
@@ -60,7 +60,7 @@ def test_changes_of_sections_and_tools_are_appended() -> None:
 
     assert _grows(model)
     assert [step.record.prefix_break for step in answer.steps] == [None] * 4
-    assert [told.splitlines() for told in _told(model)[1:]] == [
+    assert [told.splitlines() for told in _warned(model)[1:]] == [
         [*_counted(1), "The section <hint> is new:", "<data>", "<hint>", "step: 1", "</hint>", "</data>"],
         [*_counted(2), "The section <hint> no longer applies.", GONE],
         _counted(3),
@@ -110,7 +110,7 @@ def test_changed_instructions_are_appended_from_run_to_run(kind: str, tmp_path: 
         fx.run(agent.execute("Go.").provide(model.layer))
 
     assert _grows(model)
-    assert _told(model) == [
+    assert _warned(model) == [
         "Be brief.",
         "The instructions changed. These instructions replace the earlier ones:\n\nBe long.",
     ]
@@ -124,8 +124,8 @@ def test_a_stateful_prompt_continues_its_sections_from_run_to_run() -> None:
 
     assert _grows(model)
     assert answers[1].steps[0].record.prefix_break is None
-    assert "There were 2 steps." in _told(model)[-1]
-    assert "pay> is no longer available" in _told(model)[-1]
+    assert "There were 2 steps." in _warned(model)[-1]
+    assert "pay> is no longer available" in _warned(model)[-1]
 
 
 def test_a_history_carries_its_changes() -> None:
@@ -138,7 +138,7 @@ def test_a_history_carries_its_changes() -> None:
         history = Prompt.from_json(answer.history.to_json()).unwrap()
 
     assert _grows(model)
-    assert _told(model)[-1] == "The earlier instructions no longer apply."
+    assert _warned(model)[-1] == "The earlier instructions no longer apply."
 
 
 def test_an_added_tool_is_a_break_without_a_form_of_the_provider() -> None:
@@ -151,7 +151,7 @@ def test_an_added_tool_is_a_break_without_a_form_of_the_provider() -> None:
 
     assert found == [None, "tools", None]
     assert [[tool.name for tool in request.tools] for request in model.requests] == [[], ["look"], ["look"]]
-    assert _told(model)[-1] == "The tool <look> is no longer available. A call of this tool fails."
+    assert _warned(model)[-1] == "The tool <look> is no longer available. A call of this tool fails."
 
 
 def test_a_hook_that_picks_tools_is_appended() -> None:
@@ -168,7 +168,7 @@ def test_a_hook_that_picks_tools_is_appended() -> None:
     assert _grows(model)
     assert [step.record.prefix_break for step in answer.steps] == [None] * 3
     assert [step.record.tools for step in answer.steps] == [("look", "pay"), ("look",), ("look", "pay")]
-    assert _told(model) == [
+    assert _warned(model) == [
         GONE,
         "The tool <pay> is available from now on.",
     ]
@@ -189,7 +189,7 @@ def test_a_chat_of_an_agent_carries_its_changes() -> None:
     fx.run(turn("Be brief.").and_then(turn("Be long.")).provide(Chat.layer()).provide(model.layer))
 
     assert _grows(model)
-    assert "Be long." in _told(model)[-1]
+    assert "Be long." in _warned(model)[-1]
 
 
 @fx.gen
@@ -200,7 +200,7 @@ def _talk(answer: Any) -> Any:
 
 def test_a_model_that_binds_keeps_its_thinking_with_append() -> None:
     """A stateful prompt and changed instructions lose no thinking: every request extends the one before."""
-    server = BindingServer([calls("look"), calls("look"), calls("look"), says("Done."), says("Again.")])
+    server = BindingServer([calls("look"), calls("look"), calls("look"), states("Done."), states("Again.")])
     agent = Agent.make("a", instructions="Help.", prompt=StatefulPrompt.make("desk", desk), changes="append")
     memory = Memory.in_process()
     first = fx.run(agent.with_memory(memory).execute("Go.").provide(server.layer))
@@ -221,7 +221,7 @@ def test_an_approval_in_a_memory_carries_its_changes(kind: str, tmp_path: Path) 
         at.tool(refund, lambda _: paid.update(lambda n: n + 1).as_("done"))
 
     memory = _memory(kind, tmp_path)
-    server = BindingServer([calls("refund"), says("Paid."), says("Yes.")])
+    server = BindingServer([calls("refund"), states("Paid."), states("Yes.")])
     agent = Agent.make("a", prompt=StatefulPrompt.make("teller", teller))
     waiting = fx.run(agent.with_memory(memory()).execute("Pay.").provide(server.layer))
     asked = waiting.history.reply(Pending.approve)

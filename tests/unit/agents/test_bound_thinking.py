@@ -13,7 +13,7 @@ from fxai.effects import fx
 from fxai.messages import AssistantMessage, Pending, Prompt, ReasoningPart, ToolCallPart, UserMessage
 from fxai.models import Chat, LanguageModel
 from fxai.tools import Tool, Toolkit
-from tests.kit.binding_server import BindingServer, calls, says
+from tests.kit.binding_server import BindingServer, calls, states
 
 look = Tool.make("look", success=str)
 pay = Tool.make("pay", success=str, needs_approval=True)
@@ -27,7 +27,7 @@ def _run(program: Any, server: BindingServer) -> Any:
 
 def test_a_run_that_only_grows_keeps_all_thinking() -> None:
     """Each step sends the thinking of all steps before it, also with several blocks in one answer."""
-    server = BindingServer([calls("look", "look"), calls("look"), says("Done.")])
+    server = BindingServer([calls("look", "look"), calls("look"), states("Done.")])
     agent = Agent.make("a", instructions="Be brief.", toolkit=kit)
     answer = _run(agent.execute("Go.").provide(live), server)
 
@@ -39,7 +39,7 @@ def test_a_run_that_only_grows_keeps_all_thinking() -> None:
 
 def test_a_streamed_run_keeps_all_thinking() -> None:
     """The parts of a stream carry the same digests as a whole answer."""
-    server = BindingServer([calls("look", "look"), calls("look"), says("Done.")])
+    server = BindingServer([calls("look", "look"), calls("look"), states("Done.")])
     agent = Agent.make("a", instructions="Be brief.", toolkit=kit)
     parts = _run(agent.stream("Go.").provide(live).collect(), server)
 
@@ -56,7 +56,7 @@ def test_a_stateful_prompt_that_is_rewritten_goes_on() -> None:
         at.tool(look, lambda _: Success("found"))
         at.effect("count", lambda _: count.update(lambda n: n + 1))
 
-    server = BindingServer([calls("look"), calls("look"), says("Done.")])
+    server = BindingServer([calls("look"), calls("look"), states("Done.")])
     answer = _run(StatefulPrompt.make("desk", desk, changes="rewrite").execute("Go."), server)
 
     assert (answer.text, server.refused, server.sent) == ("Done.", [], [0, 0, 0])
@@ -67,7 +67,7 @@ def test_a_stateful_prompt_that_is_rewritten_goes_on() -> None:
 def test_a_window_of_a_memory_goes_on(turns: int) -> None:
     """Runs continue after the window dropped their oldest turns."""
     memory = Memory.in_process(Window.turns(turns))
-    server = BindingServer(lambda _: says("Yes."))
+    server = BindingServer(lambda _: states("Yes."))
     agent = Agent.make("a").with_memory(memory)
     breaks = [_run(agent.execute(f"Question {n}"), server).steps[0].record.prefix_break for n in range(6)]
 
@@ -82,7 +82,7 @@ def test_prepare_step_that_edits_goes_on() -> None:
     def hint(setup: StepSetup) -> StepSetup:
         return setup.with_messages(setup.messages + Prompt.make(f"This is step {setup.number}."))
 
-    server = BindingServer([calls("look"), calls("look"), says("Done.")])
+    server = BindingServer([calls("look"), calls("look"), states("Done.")])
     answer = _run(Agent.make("a", toolkit=kit, prepare_step=hint).execute("Go.").provide(live), server)
 
     assert server.refused == []
@@ -91,7 +91,7 @@ def test_prepare_step_that_edits_goes_on() -> None:
 
 def test_an_approval_keeps_the_prefix() -> None:
     """A run that continues after an approval extends the request before the approval."""
-    server = BindingServer([calls("pay"), says("Paid.")])
+    server = BindingServer([calls("pay"), states("Paid.")])
     agent = Agent.make("a", toolkit=Toolkit.make(pay))
     handled = pay.handler(lambda _: Success("paid"))
     waiting = _run(agent.execute("Pay.").provide(handled), server)
@@ -102,7 +102,7 @@ def test_an_approval_keeps_the_prefix() -> None:
 
 def test_an_edited_history_goes_on() -> None:
     """The request omits the thinking after an edited message only, and the response names the edit."""
-    server = BindingServer([says("One."), says("Two."), says("Three.")])
+    server = BindingServer([states("One."), states("Two."), states("Three.")])
     agent = Agent.make("a")
     first = _run(agent.execute("First?"), server).history
     second = _run(agent.execute(first + Prompt.make("Second?")), server).history
@@ -117,7 +117,7 @@ def test_an_edited_history_goes_on() -> None:
 
 def test_branches_of_a_history_keep_their_thinking() -> None:
     """Two conversations that continue one history both extend it."""
-    server = BindingServer(lambda _: says("Yes."))
+    server = BindingServer(lambda _: states("Yes."))
     agent = Agent.make("a")
     root = _run(agent.execute("First?"), server).history
     left = _run(agent.execute(root + Prompt.make("Left?")), server).history
@@ -130,7 +130,7 @@ def test_branches_of_a_history_keep_their_thinking() -> None:
 
 def test_a_history_survives_json() -> None:
     """The digests are plain metadata: a restarted program sends the same thinking."""
-    server = BindingServer(lambda _: says("Yes."))
+    server = BindingServer(lambda _: states("Yes."))
     root = _run(Agent.make("a").execute("First?"), server).history
     read = Prompt.from_json(root.to_json()).unwrap()
     _run(Agent.make("a").execute(read + Prompt.make("Second?")), server)
@@ -142,7 +142,7 @@ def test_a_history_survives_json() -> None:
 
 def test_thinking_of_unknown_origin_is_left_to_the_api() -> None:
     """The API itself drops thinking without digests if the prefix does not fit."""
-    server = BindingServer(lambda _: says("Yes."))
+    server = BindingServer(lambda _: states("Yes."))
     root = _run(Agent.make("a", instructions="Old.").execute("First?"), server).history
     bare = _without_digests(root)
     for _ in range(2):
@@ -169,7 +169,7 @@ def _without_digests(history: Prompt) -> Prompt:
 
 def test_a_changed_call_leaves_out_the_thinking_after_it() -> None:
     """An edit of a call inside an answer invalidates the thinking after it in the same answer."""
-    server = BindingServer([calls("look", "look"), says("Done.")])
+    server = BindingServer([calls("look", "look"), states("Done.")])
     history = _run(Agent.make("a", toolkit=kit).execute("Go.").provide(live), server).history
     turn = history[1]
     assert isinstance(turn, AssistantMessage)
@@ -182,13 +182,13 @@ def test_a_changed_call_leaves_out_the_thinking_after_it() -> None:
 
 
 def _again(server: BindingServer) -> BindingServer:
-    server.go_on(lambda _: says("Yes."))
+    server.go_on(lambda _: states("Yes."))
     return server
 
 
 def test_a_chat_goes_on() -> None:
     """Turns of a chat extend each other; other tools and an edited history do not, and no turn fails."""
-    server = BindingServer(lambda _: says("Yes."))
+    server = BindingServer(lambda _: states("Yes."))
 
     @fx.gen
     def talk() -> Any:
@@ -208,7 +208,7 @@ def test_a_chat_goes_on() -> None:
 
 def test_another_model_goes_on() -> None:
     """A history of other models is sent to a model that binds, and back again."""
-    server = BindingServer(lambda _: says("Yes."))
+    server = BindingServer(lambda _: states("Yes."))
     other, agent = server.of("claude-opus-4-8"), Agent.make("a")
     history = fx.run(agent.execute("First?").provide(other)).history
     for model in (server.layer, other, server.layer, server.layer):
@@ -219,7 +219,7 @@ def test_another_model_goes_on() -> None:
 
 def test_a_fallback_to_another_model_goes_on() -> None:
     """A step that another model answers does not stop the run."""
-    server = BindingServer([calls("look"), calls("look"), says("Done.")])
+    server = BindingServer([calls("look"), calls("look"), states("Done.")])
     other = server.of("claude-sonnet-5-5")
 
     def second(setup: StepSetup) -> StepSetup:
@@ -240,7 +240,7 @@ def test_a_fallback_to_another_model_goes_on() -> None:
 )
 def test_tools_of_one_run_go_on(changes: Changes, breaks: list[str | None], sent: list[int]) -> None:
     """A run with other tools on the same memory continues; with appended changes, no thinking is lost."""
-    server = BindingServer([calls("look"), says("Done."), says("Yes."), calls("look"), says("Done.")])
+    server = BindingServer([calls("look"), states("Done."), states("Yes."), calls("look"), states("Done.")])
     agent = Agent.make("a", changes=changes).with_memory(Memory.in_process())
     first = _run(agent.with_tools(kit).execute("Look.").provide(live), server)
     second = _run(agent.execute("And now?"), server)
@@ -260,7 +260,7 @@ def test_tools_that_come_and_go_keep_the_prefix() -> None:
             at.tool(pay, lambda _: Success("paid"))
         at.effect("count", lambda _: count.update(lambda n: n + 1))
 
-    server = BindingServer([calls("look"), calls("look"), calls("look"), calls("look"), says("Done.")])
+    server = BindingServer([calls("look"), calls("look"), calls("look"), calls("look"), states("Done.")])
     answer = _run(StatefulPrompt.make("desk", desk).execute("Go."), server)
 
     assert (server.refused, server.sent) == ([], [0, 1, 2, 3, 4])
@@ -270,7 +270,7 @@ def test_tools_that_come_and_go_keep_the_prefix() -> None:
 
 def test_a_sub_agent_has_a_conversation_of_its_own() -> None:
     """The steps of a sub-agent do not disturb the prefix of its parent."""
-    server = BindingServer([calls("helper", prompt="Help."), says("Helped."), says("Done.")])
+    server = BindingServer([calls("helper", prompt="Help."), states("Helped."), states("Done.")])
     helper = Agent.make("helper", instructions="Help.")
     parent = Agent.make("parent").with_tools(helper.as_tool(description="Helps."))
     answer = _run(parent.execute("Go."), server)
@@ -281,7 +281,7 @@ def test_a_sub_agent_has_a_conversation_of_its_own() -> None:
 
 def test_the_server_refuses_what_the_api_refuses() -> None:
     """The server of these tests refuses a changed head and a changed block, in the words of the API."""
-    server = BindingServer(lambda _: says("Yes."))
+    server = BindingServer(lambda _: states("Yes."))
     history = _run(LanguageModel.generate_text("Hello"), server)
     prompt = _without_digests(Prompt.make("Hello").with_response(history.content)).set_system("Changed.")
     thinking: Any = {"type": "adaptive", "block_binding": {}}
@@ -296,7 +296,7 @@ def test_the_server_refuses_what_the_api_refuses() -> None:
 
 def test_a_paused_turn_goes_on() -> None:
     """The API refuses thinking after a message that only one request contained, so fxai omits that thinking."""
-    server = BindingServer(lambda _: says("Yes."))
+    server = BindingServer(lambda _: states("Yes."))
     agent = Agent.make("a")
     history = _run(agent.execute("First?"), server).history
     history = _run(agent.execute(history), server).history

@@ -13,7 +13,7 @@ from fxai.agents.memory import merge_commits
 from fxai.agents.stateful import PromptState, Render, StatefulPrompt
 from fxai.effects import Failed
 from fxai.messages import StreamPart, ToolMessage
-from fxai.messages.calls import place_late
+from fxai.messages.calls import insert_late
 from fxai.testing import ScriptedModel, call, text
 from tests.kit.every import every
 
@@ -80,7 +80,7 @@ def test_text_that_had_come_is_kept_when_a_turn_is_stopped() -> None:
     """The text that had come when the turn was stopped stays in the conversation."""
     draft = Draft(Prompt.empty)
     parts: list[StreamPart] = []
-    draft.begin(Prompt.make("Hello"))
+    draft.start(Prompt.make("Hello"))
     model = ScriptedModel.make([text("Good day.")])
     fx.run(
         Agent.make("a").stream("Hello").for_each(lambda part: fx.sync(lambda: parts.append(part))).provide(model.layer)
@@ -128,7 +128,7 @@ def test_an_approved_call_that_was_cut_off_says_so() -> None:
     draft = Draft(Prompt.empty)
     fx.run(draft.stream(agent, Prompt.make("Go.")).provide(handler).provide(model.layer).drain())
 
-    draft.begin(Prompt((ToolMessage.make(draft.messages.pending[0].approve()),)))
+    draft.start(Prompt((ToolMessage.make(draft.messages.pending[0].approve()),)))
     draft.stop("the user stopped it")
     kept = draft.messages
     fx.run(Draft(kept).stream(agent, Prompt.make("And?")).provide(handler).provide(model.layer).drain())
@@ -155,11 +155,11 @@ def test_a_late_answer_is_behind_its_call(is_cut: bool) -> None:
     before = first + run(Draft(first), "Wait.")
     late = Draft(before, late=Prompt((ToolMessage.make(first.pending[0].approve()),)))
     if is_cut:
-        late.begin(Prompt.make("I answered."))
+        late.start(Prompt.make("I answered."))
         late.stop("the user stopped it")
     else:
         run(late, "I answered.")
-    whole = Prompt(place_late(merge_commits(before + late.messages)))
+    whole = Prompt(insert_late(merge_commits(before + late.messages)))
     run(Draft(whole), "And?")
 
     answered = whole[2]

@@ -18,7 +18,7 @@ from tests.kit.journal import Journal, ending_of
 
 Fail: TypeAlias = Callable[[], Any]
 """The bug: it raises at once, or returns an effect that does."""
-Place: TypeAlias = Callable[[Fail, Journal], EffectOf[Any, Any, Any]]
+Location: TypeAlias = Callable[[Fail, Journal], EffectOf[Any, Any, Any]]
 
 broken: Any = Tool.make("broken", success=str)
 other: Any = Tool.make("other", success=str)
@@ -84,7 +84,7 @@ def _released(fail: Fail, journal: Journal) -> Any:
     return _called(lambda: _fine().ensuring(fx.suspend(fail)), journal)
 
 
-PLACES: dict[str, Place] = {
+PLACES: dict[str, Location] = {
     "handler": _called,
     "predicate": _asked,
     "before": lambda fail, journal: _aspect(journal, before=_any(fail)),
@@ -111,13 +111,13 @@ def _raising(error: type[BaseException], *, at_once: bool) -> Fail:
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "awaited"])
-@pytest.mark.parametrize("place", list(PLACES))
-def test_a_foreign_cancellation_has_the_outcome_of_a_bug(place: str, at_once: bool, backend: Backend) -> None:
+@pytest.mark.parametrize("location", list(PLACES))
+def test_a_foreign_cancellation_has_the_outcome_of_a_bug(location: str, at_once: bool, backend: Backend) -> None:
     """The run ends alike, its siblings finish alike, and the same calls are pending."""
     seen: list[tuple[str, list[str]]] = []
     for error in (ZeroDivisionError, asyncio.CancelledError):
         journal = Journal()
-        end = fx.run_exit(PLACES[place](_raising(error, at_once=at_once), journal), backend=backend)
+        end = fx.run_exit(PLACES[location](_raising(error, at_once=at_once), journal), backend=backend)
         seen.append((ending_of(end), journal.lines))
 
     assert seen[0] == seen[1]

@@ -243,13 +243,13 @@ def test_what_is_no_prompt_is_refused(kind: str, tmp_path: Path) -> None:
 
 def test_a_memory_shows_how_it_was_made(tmp_path: Path) -> None:
     """Where it is, its window, and how many turns it keeps."""
-    place = tmp_path / "notes"
+    location = tmp_path / "notes"
 
     assert repr(Memory.in_process()) == "Memory.in_process()"
-    assert repr(Memory.file(place, Window.tokens(9))) == f"Memory.file({str(place)!r}, Window.tokens(9))"
+    assert repr(Memory.file(location, Window.tokens(9))) == f"Memory.file({str(location)!r}, Window.tokens(9))"
     assert (
-        repr(Memory.sqlite(place, Window(3, 9), conversation="ann", keep=5))
-        == f"Memory.sqlite({str(place)!r}, Window(3, 9), conversation='ann', keep=5)"
+        repr(Memory.sqlite(location, Window(3, 9), conversation="ann", keep=5))
+        == f"Memory.sqlite({str(location)!r}, Window(3, 9), conversation='ann', keep=5)"
     )
 
 

@@ -78,12 +78,12 @@ def test_reading_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_a_last_line_cut_anywhere_is_left_out(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Wherever it ends, the others are read, and that is told; the next commit stands in its place."""
     whole = path.read_bytes()
-    begin = whole.rindex(b"\n", 0, len(whole) - 1) + 1
+    start = whole.rindex(b"\n", 0, len(whole) - 1) + 1
     seen: list[bool] = []
     told: list[bool] = []
     for cut in [
-        *range(begin, begin + 12),
-        *range(begin + 12, len(whole) - 4, 13),
+        *range(start, start + 12),
+        *range(start + 12, len(whole) - 4, 13),
         *range(len(whole) - 4, len(whole) - 1),
     ]:
         path.write_bytes(whole[:cut])

@@ -37,9 +37,9 @@ of_each_kind = pytest.mark.parametrize("kind", KINDS)
 both_ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
-def _run(office: Office, memory: Memory, says: list[Any], prompt: Any, backend: Backend, *, streamed: bool) -> Any:
+def _run(office: Office, memory: Memory, states: list[Any], prompt: Any, backend: Backend, *, streamed: bool) -> Any:
     """What became of a run of an agent with this memory, and what its model was asked."""
-    model = ScriptedModel.make(says)
+    model = ScriptedModel.make(states)
     agent = Agent.make("a", instructions="Be brief.", toolkit=office.kit).with_memory(memory)
     run: Any = agent.stream(prompt).drain() if streamed else agent.execute(prompt)
     ended = fx.run_result(run.provide(office.handlers).provide(model.layer), backend=backend)

@@ -9,7 +9,7 @@ import pytest
 from fxai import tool
 from fxai.agents import Agent
 from fxai.agents.stateful import Render, RenderFailed
-from fxai.agents.sub_agent import Runs
+from fxai.agents.sub_agent import AgentTypes
 from fxai.effects import Cause
 from fxai.models import LanguageModel
 from fxai.schema import Schema
@@ -119,6 +119,6 @@ def test_a_state_that_is_none_of_its_schema_is_refused_at_once(initial: Any, sch
 
 
 def test_what_an_agent_is_for_checkers_is_never_made() -> None:
-    """`Runs` is a type and no value."""
+    """`AgentTypes` is a type and no value."""
     with pytest.raises(TypeError, match="only a type"):
-        Runs()
+        AgentTypes()

@@ -86,7 +86,7 @@ def test_only_changed_keys_are_recorded() -> None:
     store = StateStore()
     for key in ("a", "b", "c"):
         store.declare(key, 0, int, {})
-    before = store.begin_changes()
+    before = store.start_changes()
 
     store.change("a", lambda value: (None, value + 1))
     store.change("b", lambda value: (None, value))

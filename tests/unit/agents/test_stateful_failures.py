@@ -648,15 +648,15 @@ def test_what_a_render_catches_is_still_wrong(backend: Backend, silent: None) ->
 
 # -- cancellation
 
-_PLACES = ["effect", "effect generator", "prepare_step", "on_step", "stop_when", "handler", "update"]
+_LOCATIONS = ["effect", "effect generator", "prepare_step", "on_step", "stop_when", "handler", "update"]
 
 
 class Waiting:
     """A run that waits for ever at one place of its second step (or after it), and what came and went there."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, location: str) -> None:
         self.world = World()
-        self.place = place
+        self.location = location
         self.cut: Callable[[], object] = lambda: None
         self.journal = self.world.journal
         answers: Any = [delay(0), call("other", {})]  # a run that waits for nothing has no place to be cut at
@@ -679,17 +679,17 @@ class Waiting:
     def render(self, at: RenderOf[Any, Any]) -> None:
         """Defines what waits."""
         self.world.counts(at)
-        waits = self.place == "handler"
+        waits = self.location == "handler"
         at.tool(self.world.other, self.wait if waits else self.done)
-        if self.place == "render" and at.number == 2:
+        if self.location == "render" and at.number == 2:
             self.journal.add("arrived")
             self.cut()
             self.journal.add("left")
-        if self.place == "effect":
+        if self.location == "effect":
             at.effect("e", lambda step: self.wait() if step.number == 2 else None)
-        if self.place == "effect generator":
+        if self.location == "effect generator":
             at.effect("e", self.generator)
-        if self.place == "update":  # cut between two changes: the first one is there, the second is not
+        if self.location == "update":  # cut between two changes: the first one is there, the second is not
             n = at.state("n", 0)
             at.effect("e", lambda step: n.set(50).and_then(self.wait()) if step.number == 2 else None)
 
@@ -700,16 +700,16 @@ class Waiting:
 
     def hook(self, given: Any) -> Any:
         """Waits as the hook of the second step."""
-        if self.place == "prepare_step":
+        if self.location == "prepare_step":
             return self.wait() if given.number == 2 else given
-        nothing = None if self.place == "on_step" else False
+        nothing = None if self.location == "on_step" else False
         return self.wait() if len(self.model.requests) == 2 else nothing
 
     def program(self, way: str, **options: Any) -> Any:
         """The run, with the model."""
         hooks: dict[str, Any] = {}
-        if self.place in ("prepare_step", "on_step", "stop_when"):
-            hooks[self.place] = self.hook
+        if self.location in ("prepare_step", "on_step", "stop_when"):
+            hooks[self.location] = self.hook
         made = program_of(way, self.render, self.world.given, **hooks, **options)
         return made.provide(self.model.layer)
 
@@ -717,15 +717,15 @@ class Waiting:
         """It came there once and left once; the given state is unchanged, and the model was not asked again."""
         assert self.journal.lines == ["arrived", "left"]
         assert self.world.given.to_json() == self.world.written
-        asked = 1 if self.place in ("effect", "effect generator", "prepare_step", "update") else 2
+        asked = 1 if self.location in ("effect", "effect generator", "prepare_step", "update") else 2
         assert len(self.model.requests) == (requests or asked)
 
 
 @every("way", ["agent", "agent stream"])
-@every("place", ["render", *_PLACES])
-def test_a_task_that_is_cancelled_cuts_the_run(place: str, way: str, silent: None) -> None:
+@every("location", ["render", *_LOCATIONS])
+def test_a_task_that_is_cancelled_cuts_the_run(location: str, way: str, silent: None) -> None:
     """By asyncio itself, from within: the cancellation goes on, once, and no task is left."""
-    waiting = Waiting(place)
+    waiting = Waiting(location)
 
     async def main() -> None:
         before = running_tasks()
@@ -741,10 +741,10 @@ def test_a_task_that_is_cancelled_cuts_the_run(place: str, way: str, silent: Non
 
 
 @every("way", ["agent", "agent stream"])
-@every("place", ["render", *_PLACES])
-def test_a_scope_that_is_cancelled_cuts_the_run(place: str, way: str, backend: Backend, silent: None) -> None:
+@every("location", ["render", *_LOCATIONS])
+def test_a_scope_that_is_cancelled_cuts_the_run(location: str, way: str, backend: Backend, silent: None) -> None:
     """On either loop; no task is left."""
-    waiting = Waiting(place)
+    waiting = Waiting(location)
 
     async def main() -> None:
         before = running_tasks()
@@ -769,10 +769,10 @@ def _passing(program: Any, clock: TestClock) -> Any:
 
 
 @every("way", ["agent", "agent stream"])
-@every("place", _PLACES)
-def test_a_timeout_cuts_the_run(place: str, way: str, backend: Backend, silent: None) -> None:
+@every("location", _LOCATIONS)
+def test_a_timeout_cuts_the_run(location: str, way: str, backend: Backend, silent: None) -> None:
     """By the clock of the program."""
-    waiting = Waiting(place)
+    waiting = Waiting(location)
     program = waiting.program(way).timeout(30)
     ended: Any = fx.run_exit(_passing(program, TestClock()), backend=backend)
 
@@ -781,17 +781,17 @@ def test_a_timeout_cuts_the_run(place: str, way: str, backend: Backend, silent: 
 
 
 @every("way", ["agent", "agent stream"])
-@every("place", _PLACES)
-def test_a_budget_of_time_cuts_the_run(place: str, way: str, backend: Backend, silent: None) -> None:
+@every("location", _LOCATIONS)
+def test_a_budget_of_time_cuts_the_run(location: str, way: str, backend: Backend, silent: None) -> None:
     """With history and state as they were: what the cut effect or handler had changed is there."""
-    waiting = Waiting(place)
+    waiting = Waiting(location)
     ended: Any = fx.run_exit(_passing(waiting.program(way, budget=Budget(seconds=30)), TestClock()), backend=backend)
     failure = failure_in(ended)
 
     assert isinstance(failure, BudgetExceeded)
     assert failure.what == "seconds"
     assert failure.state is not None
-    assert dict(failure.state.values) == {"n": 50 if place == "update" else 11}
+    assert dict(failure.state.values) == {"n": 50 if location == "update" else 11}
     assert unanswered(failure.history) == []
     waiting.check()
 

@@ -59,8 +59,8 @@ def test_no_more_turns_are_asked_for_than_needed() -> None:
     asked_for: list[int] = []
 
     def turns() -> Iterator[Prompt]:
-        for place, turn in enumerate(reversed(TURNS)):
-            asked_for.append(place)
+        for location, turn in enumerate(reversed(TURNS)):
+            asked_for.append(location)
             yield turn
 
     Window.turns(2).newest(turns())

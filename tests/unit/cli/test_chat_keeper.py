@@ -9,7 +9,7 @@ import pytest
 from fxai.agents.draft import Draft
 from fxai.cli.chat_keeper import StoreKeeper, choose_conversation, conversation_lines, store_at
 from fxai.cli.exit import CliError
-from fxai.cli.run_program import Background
+from fxai.cli.run_program import BackgroundRunner
 from fxai.effects import fx
 from fxai.messages import Prompt
 from fxai.ui import Conversations, ConversationSummary
@@ -63,13 +63,13 @@ def test_the_list_is_short_and_clean() -> None:
 def test_a_turn_that_fails_leaves_the_conversation_as_it_was(name: str, tmp_path: Path) -> None:
     """The first turn leaves none behind; a later one is left out of what goes on."""
     hello = Prompt.make("Hello")
-    with Background() as background:
+    with BackgroundRunner() as background:
         store = store_at(str(tmp_path / name))
         keeper = StoreKeeper(background, store)
 
         def turn(ended: str) -> None:
             draft = Draft(background.value_of(keeper.memory.load()))
-            keeper.begin(hello)
+            keeper.start(hello)
             draft.messages = hello
             keeper.end(draft, "failed" if ended == "failed" else "done")
 
@@ -90,7 +90,7 @@ def test_a_turn_that_fails_leaves_the_conversation_as_it_was(name: str, tmp_path
 def test_no_place_for_conversations_is_told(tmp_path: Path) -> None:
     """A file that is no database, and a folder that is not there, are refused before anything runs."""
     (tmp_path / "notes.txt").write_text("")
-    for place in ("notes.txt", "none/kept"):
+    for location in ("notes.txt", "none/kept"):
         with pytest.raises(CliError, match="cannot store conversations in"):
-            store_at(str(tmp_path / place))
+            store_at(str(tmp_path / location))
     assert isinstance(store_at(str(tmp_path)), Conversations)

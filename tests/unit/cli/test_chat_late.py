@@ -31,9 +31,9 @@ def _kept(folder: Path) -> Conversation:
 
 def _leave_open(folder: Path, *calls: str, pending: str | None = None) -> None:
     """A page asks about each disk, and the user says something else instead."""
-    says: list[Any] = [[call("wipe", disk, id=f"c-{disk}")] for disk in calls]
-    says += [text("It waits.")] if pending is None else [[call("wipe", pending, id="p")]]
-    layer: Any = chat_targets.scripted(*says)
+    states: list[Any] = [[call("wipe", disk, id=f"c-{disk}")] for disk in calls]
+    states += [text("It waits.")] if pending is None else [[call("wipe", pending, id="p")]]
+    layer: Any = chat_targets.scripted(*states)
     app = chat_app(chat_targets.agent, layer=layer, conversations=_store(folder))
     with TestClient(app) as page:
         for number in range(len(calls) + 1):

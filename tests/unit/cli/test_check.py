@@ -21,7 +21,7 @@ def test_ten_faults_are_ten_lines_each_with_place_and_remedy(fxai: Run) -> None:
     """A toolkit with ten different faults has ten lines, each with tool, pointer, rule and remedy; exit code 1."""
     ended = fxai("check", f"{FAULTY}:ten")
     lines = [line.split(": ", 2) for line in ended.out.splitlines()]
-    found = {(rule.split()[1], *place.split(" ")) for place, rule, _ in lines}
+    found = {(rule.split()[1], *location.split(" ")) for location, rule, _ in lines}
 
     assert ended.code == 1
     assert found == faulty.PLANTED

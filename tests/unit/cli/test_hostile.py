@@ -96,16 +96,16 @@ def listed(tmp_path: Path) -> str:
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     """Runs that say it everywhere: in their names, in what they ask about, and in what they answered."""
-    place = tmp_path / "runs.db"
+    location = tmp_path / "runs.db"
     tool = Tool.dynamic(NAME, description=EVIL, needs_approval=True)
     for run in (EVIL, "r"):
         model = ScriptedModel.make([call(NAME, {"q": EVIL, EVIL: 1})])
         asked: Any = LanguageModel.generate_text(EVIL, toolkit=Toolkit.make(tool)).provide(model.layer)
         handled: Any = asked.provide(tool.handler(lambda _: Success(EVIL)))
-        fx.run(handled.provide(durable(Layer.empty(), run=run, store=place)))
+        fx.run(handled.provide(durable(Layer.empty(), run=run, store=location)))
     said: Any = LanguageModel.generate_text(EVIL).provide(ScriptedModel.make([text(EVIL)]).layer)
-    fx.run(said.provide(durable(Layer.empty(), run="done", store=place)))
-    return str(place)
+    fx.run(said.provide(durable(Layer.empty(), run="done", store=location)))
+    return str(location)
 
 
 FED: dict[str, list[tuple[str, ...]]] = {

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from fxai.cli.exit import writable
 from fxai.cli.picture import picture_codes, picture_protocol
-from fxai.cli.screen import Screen
+from fxai.cli.screen import TerminalScreen
 from fxai.messages import File, FileUrl
 from tests.kit.every import every
 
@@ -40,7 +40,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, file: File, **variables: str) -> str:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     terminal = Terminal()
-    Screen(writable(terminal)).part(file, 1)
+    TerminalScreen(writable(terminal)).part(file, 1)
     return terminal.getvalue()
 
 

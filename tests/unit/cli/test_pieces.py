@@ -14,8 +14,8 @@ from typing_extensions import override
 from fxai.cli.exit import CliError
 from fxai.cli.input import read_stdin, wake_on_signal
 from fxai.cli.progress import LoadProgress, Spinner
-from fxai.cli.run_program import Background
-from fxai.cli.screen import Screen
+from fxai.cli.run_program import BackgroundRunner
+from fxai.cli.screen import TerminalScreen
 from fxai.effects import fx
 from fxai.messages import (
     AiError,
@@ -106,7 +106,7 @@ def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     stdout = Terminal()
-    screen = Screen(stdout)
+    screen = TerminalScreen(stdout)
     words = "a terminal wraps between words and not in the middle of one, whatever comes"
     screen.part(TextStart("t"), 1)
     for word in words.split():
@@ -123,7 +123,7 @@ def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_mended_call_is_shown_beside_the_broken_one() -> None:
     """A call that was repaired has the id of the one that it stands for, and is a line of its own."""
     stdout = io.StringIO()
-    screen = Screen(stdout)
+    screen = TerminalScreen(stdout)
     broken = (ToolParamsStart("c", "add"), ToolParamsDelta("c", '{"a": 1'), ToolParamsEnd("c"))
     called = (ToolCall("c", "add", None, params_text='{"a": 1'), ToolCall("c", "add", {"a": 1}, repaired=True))
     for part in (*broken, *called, Finish("tool-calls"), ToolCall("c", "sub", {})):
@@ -138,7 +138,7 @@ def test_this_thread_is_asked_by_a_program_in_the_background() -> None:
     def fail() -> int:
         raise ValueError("no such thing")
 
-    with Background() as background:
+    with BackgroundRunner() as background:
         where = background.value_of(background.here(threading.current_thread))
         failed = background.value_of(background.here(fail).catch_cause(lambda cause: fx.succeed(cause.squash())))
         after = background.value_of(fx.succeed(3))
@@ -156,7 +156,7 @@ def test_a_question_that_nobody_waits_for_is_not_asked() -> None:
         asked.append(1)
         raise CliError("enough", "")
 
-    with Background() as background:
+    with BackgroundRunner() as background:
         both = fx.for_each([leave, lambda: asked.append(2)], background.here, concurrency=None)
         with pytest.raises(CliError, match="enough"):
             background.value_of(both)

@@ -52,7 +52,7 @@ hasty = Agent.make("hasty", toolkit=Toolkit.make(wipe), on_step=approve)
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the agent, which is the current one; the runs are there."""
     (tmp_path / "app.py").write_text(_APP)
     monkeypatch.chdir(tmp_path)
@@ -60,7 +60,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _begin(fxai: Run) -> Any:
+def _start(fxai: Run) -> Any:
     return fxai("run", "--durable", "r", "--agent", "app.py:agent", "--layer", "app.py:first", "Wipe it.")
 
 
@@ -73,13 +73,13 @@ def _question(fxai: Run) -> str:
     return str(shown["open"][0]["id"])
 
 
-def test_a_run_waits_for_an_answer_and_goes_on(fxai: Run, place: Path) -> None:
+def test_a_run_waits_for_an_answer_and_goes_on(fxai: Run, location: Path) -> None:
     """It says what it waits for and how to answer; then it is resumed by its name, with the prompt it began with."""
-    begun = _begin(fxai)
+    begun = _start(fxai)
     assert begun.code == 1
     assert "needs answers about wipe 1" in begun.err
     assert f"fxai runs answer r {_question(fxai)}" in begun.err
-    assert (place / "fxai-runs.db").stat().st_mode & 0o077 == 0
+    assert (location / "fxai-runs.db").stat().st_mode & 0o077 == 0
     answered = fxai("runs", "answer", "r", _question(fxai), "--approve")
     assert (answered.code, answered.out) == (0, "answered: approve. To continue it, use fxai runs resume r.\n")
     resumed = _resume(fxai, "--quiet")
@@ -99,7 +99,7 @@ def test_a_run_that_is_answered_just_after_it_stopped_waiting_is_resumed(fxai: R
 def test_runs_are_listed_and_shown(fxai: Run) -> None:
     """As lines, and as JSON."""
     assert "no runs in" in fxai("runs", "list").out
-    _begin(fxai)
+    _start(fxai)
     assert "r  waiting, 1 open question  " in fxai("runs", "list").out
     assert json.loads(fxai("runs", "list", "--json").out)["runs"][0]["status"] == "waiting"
     shown = fxai("runs", "show", "r").out
@@ -121,7 +121,7 @@ def test_a_call_in_doubt_is_told_as_one(fxai: Run) -> None:
 
 def test_a_run_is_cancelled(fxai: Run) -> None:
     """It never goes on."""
-    _begin(fxai)
+    _start(fxai)
     assert fxai("runs", "cancel", "r").out == "cancelled: r\n"
     resumed = _resume(fxai)
     assert resumed.code == 1
@@ -151,7 +151,7 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
 )
 def test_wrong_use_is_one_line(fxai: Run, arguments: tuple[str, ...], code: int, told: str) -> None:
     """It says what is wrong and what to do, on stderr; with `--json` on stdout too."""
-    _begin(fxai)
+    _start(fxai)
     ended = fxai(*arguments)
     assert ended.code == code
     assert told in ended.err

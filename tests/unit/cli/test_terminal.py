@@ -11,7 +11,7 @@ import pytest
 
 from fxai.cli.exit import CliError
 from fxai.cli.input import PipedInput, TerminalInput, read_entry
-from fxai.cli.run_program import Background
+from fxai.cli.run_program import BackgroundRunner
 from fxai.effects import fx
 
 
@@ -122,7 +122,7 @@ def test_a_signal_ends_the_program_with_its_code(number: signal.Signals, code: i
     """SIGTERM and SIGHUP raise an error in the main thread, and the finalizers of the program run."""
     finalized: list[str] = []
 
-    with Background() as background:
+    with BackgroundRunner() as background:
         handler: Any = signal.getsignal(number)
         waiting = background.here(lambda: handler(number, None))
         program = waiting.ensuring(fx.sync(lambda: finalized.append("one")))
@@ -142,7 +142,7 @@ def test_a_signal_that_the_program_handles_stays_its_own() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
     own = signal.getsignal(signal.SIGTERM)
 
-    with Background():
+    with BackgroundRunner():
         during = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)
 
     assert during == (own, signal.SIG_IGN)
@@ -155,7 +155,7 @@ def test_another_thread_handles_no_signals() -> None:
     found: list[Any] = []
 
     def run() -> None:
-        with Background() as background:
+        with BackgroundRunner() as background:
             found.extend([background.value_of(fx.succeed(1)), signal.getsignal(signal.SIGTERM)])
 
     thread = threading.Thread(target=run)

@@ -141,11 +141,11 @@ class _Scripted(LanguageModel):
     """A model that says at once what a function of the turn gives."""
 
     def __init__(self, say: Any) -> None:
-        self._say = say
+        self._write_message = say
 
     def ask(self, request: ModelRequest) -> Any:
         """One part, and the finish."""
-        part = self._say(sum(message.role == "assistant" for message in request.prompt))
+        part = self._write_message(sum(message.role == "assistant" for message in request.prompt))
         return fx.succeed((part, Finish("tool-calls" if isinstance(part, ToolCall) else "stop")))
 
     @property

@@ -17,11 +17,11 @@ from fxai.annotations import Idempotent, Resumable
 from fxai.durable import (
     JournalFailure,
     ProgramChanged,
-    Question,
     QuestionUnknown,
     Reply,
     RunCancelled,
     RunOwned,
+    RunQuestion,
     Runs,
     RunWaiting,
     durable,
@@ -76,7 +76,7 @@ def _run(shop: Shop, runs: Runs, model: ScriptedModel, agent: Any = None, **opti
     return fx.run_exit(asked.provide(durable(shop.layer | model.layer, run="r", store=runs, **options)))
 
 
-def _question(runs: Runs) -> Question:
+def _question(runs: Runs) -> RunQuestion:
     return fx.run(runs.show("r")).questions[0]
 
 
@@ -732,13 +732,13 @@ def test_a_url_names_a_server_and_no_file(url: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("FXAI_RUNS", url)
     for runs in (Runs.at(url), Runs.at()):
         assert type(runs.store).__name__ == "PostgresJournals"
-        assert runs.place == "PostgreSQL, db.example.org/runs"
+        assert runs.location == "PostgreSQL, db.example.org/runs"
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setenv("FXAI_RUNS", str(tmp_path / "mine.db"))
-    assert Runs.at().place == str(tmp_path / "mine.db")
+    assert Runs.at().location == str(tmp_path / "mine.db")
     monkeypatch.delenv("FXAI_RUNS")
     assert type(Runs.at().store).__name__ == "TableJournals"
-    assert Runs.at().place.endswith("fxai-runs.db")
+    assert Runs.at().location.endswith("fxai-runs.db")
 
 
 def test_the_error_of_a_run_lists_all_questions_and_the_command(runs: Runs) -> None:

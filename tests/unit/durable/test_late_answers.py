@@ -10,7 +10,7 @@ import pytest
 from returns.result import Success
 
 from fxai import Agent, Tool, Toolkit, fx
-from fxai.durable import Question, Reply, Runs, RunWaiting, durable, step
+from fxai.durable import Reply, RunQuestion, Runs, RunWaiting, durable, step
 from fxai.durable.record import Begun
 from fxai.durable.run_journal import RunJournal
 from fxai.effects import Gen
@@ -31,7 +31,7 @@ class Desk:
         self.runs = runs
         self.log: list[Any] = []
         self.crashes = False
-        self.replies: Callable[[Question], Reply] = _reply
+        self.replies: Callable[[RunQuestion], Reply] = _reply
         self.wipe = Tool.make("wipe", parameters=int, success=int, needs_approval=True)
         self.outside = Tool.make("outside", parameters=int, success=int).external()
         self.pay = Tool.make("pay", parameters=int, success=int)
@@ -90,7 +90,7 @@ class Desk:
         return len(fx.run(self.runs.show("r")).questions)
 
 
-def _reply(question: Question) -> Reply:
+def _reply(question: RunQuestion) -> Reply:
     if question.kind == "approval":
         return Reply.approve()
     return Reply.result(7)

@@ -34,8 +34,8 @@ class Shop:
     """Runs of a store, what their program does, and workers."""
 
     def __init__(self, folder: Path) -> None:
-        self.place = folder / "runs.db"
-        self.runs = Runs.sqlite(self.place)
+        self.location = folder / "runs.db"
+        self.runs = Runs.sqlite(self.location)
         self.log: list[Any] = []
 
     def wiping(self, run: str) -> Any:
@@ -49,7 +49,7 @@ class Shop:
 
         layer: Any = wipe.handler(do) | Layer.succeed(LanguageModel, _Wiping())
         asked: Any = Agent.make("clerk", toolkit=Toolkit.make(wipe)).execute("Go.")
-        return make(asked).provide(durable(layer, run=run, store=self.place))
+        return make(asked).provide(durable(layer, run=run, store=self.location))
 
     def hasty(self, run: str) -> Any:
         """The program of a run that asks for an approval, and gets it when it has stopped waiting."""
@@ -67,12 +67,12 @@ class Shop:
     def plain(self, run: str) -> Any:
         """The program of a run that does one thing."""
         noted: Any = fx.sync(lambda: self.log.append(run))
-        return noted.provide(durable(Layer.empty(), run=run, store=self.place))
+        return noted.provide(durable(Layer.empty(), run=run, store=self.location))
 
     def hanging(self, run: str) -> Any:
         """The program of a run that never ends."""
         hanging: Any = fx.sync(lambda: self.log.append(run)).and_then(fx.never())
-        return hanging.provide(durable(Layer.empty(), run=run, store=self.place))
+        return hanging.provide(durable(Layer.empty(), run=run, store=self.location))
 
     def with_worker(self, do: Callable[[], Any], workers: int = 1, **options: Any) -> Any:
         """What `do` gives while workers work."""
@@ -211,7 +211,7 @@ def test_a_run_that_another_program_has_is_tried_later(shop: Shop) -> None:
 
     def go_on() -> Gen[None, Any, Any]:
         holding: Any = fx.sync(lambda: begun.append(1)).and_then(fx.sleep(0.5))
-        yield from fx.fork(holding.provide(durable(Layer.empty(), run="a", store=shop.place)))
+        yield from fx.fork(holding.provide(durable(Layer.empty(), run="a", store=shop.location)))
         while not begun:
             yield from fx.sleep(0.01)
         yield from shop.runs.submit("a", "plain")
@@ -239,7 +239,7 @@ def test_a_run_that_failed_is_submitted_again(shop: Shop, caplog: pytest.LogCapt
 
     def program(run: str) -> Any:
         failing: Any = fx.suspend(lambda: fx.fail("no money") if crashes[0] else fx.succeed("paid"))
-        return failing.provide(durable(Layer.empty(), run=run, store=shop.place))
+        return failing.provide(durable(Layer.empty(), run=run, store=shop.location))
 
     def failed() -> Gen[None, Any, Any]:
         yield from shop.until("a", "failed")
@@ -323,7 +323,7 @@ def test_a_run_that_sleeps_long_leaves_the_worker(shop: Shop, is_forked: bool) -
             yield from handle.join()
 
         program: Any = fx.scoped(fx.gen(go)())
-        return program.provide(durable(Layer.empty(), run=run, store=shop.place))
+        return program.provide(durable(Layer.empty(), run=run, store=shop.location))
 
     def both() -> Gen[None, Any, Any]:
         yield from shop.runs.submit("a", "hanging")
@@ -350,7 +350,7 @@ def test_a_run_that_does_something_beside_its_sleep_stays(shop: Shop) -> None:
         return (
             fx.sync(lambda: shop.log.append(run))
             .and_then(both)
-            .provide(durable(Layer.empty(), run=run, store=shop.place))
+            .provide(durable(Layer.empty(), run=run, store=shop.location))
         )
 
     def until() -> Gen[None, Any, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fxai.effects import EffectOf, Layer, NeverRunWarning, Tag, fx
-from fxai.effects.development import ON, begin_test, is_on
+from fxai.effects.development import ON, is_on, start_test
 from tests.kit.journal import Journal
 
 CONSTANT = fx.sync(lambda: 1)
@@ -128,9 +128,9 @@ def test_of_very_many_effects_only_some_are_watched() -> None:
         for _ in range(64):
             mailer.send("a")
 
-    begin_test()
+    start_test()
     assert set(_told_of(program)) == {4}
-    begin_test()
+    start_test()
     assert len(_told_of(program)) < 64
 
 

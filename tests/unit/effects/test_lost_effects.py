@@ -44,22 +44,22 @@ LOST: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("form", LOST)
-@pytest.mark.parametrize("place", _programs(lambda: fx.succeed(None)))
-def test_a_lost_effect_is_a_type_error(place: str, form: str, backend: Backend) -> None:
+@pytest.mark.parametrize("location", _programs(lambda: fx.succeed(None)))
+def test_a_lost_effect_is_a_type_error(location: str, form: str, backend: Backend) -> None:
     """The error says how to write it, and the lost effect does not run."""
     ran: list[str] = []
-    program = _programs(lambda: LOST[form](fx.sync(lambda: ran.append("inner"))))[place]
+    program = _programs(lambda: LOST[form](fx.sync(lambda: ran.append("inner"))))[location]
 
     with pytest.raises(TypeError, match=NOT_RUN):
         fx.run(program, backend=backend)
     assert ran == []
 
 
-@pytest.mark.parametrize("place", _programs(lambda: fx.succeed(None)))
-def test_a_value_may_be_lost(place: str, backend: Backend) -> None:
+@pytest.mark.parametrize("location", _programs(lambda: fx.succeed(None)))
+def test_a_value_may_be_lost(location: str, backend: Backend) -> None:
     """Other values are discarded, and what was to run has run."""
     ran: list[str] = []
-    program = _programs(lambda: fx.sync(lambda: ran.append("once")))[place]
+    program = _programs(lambda: fx.sync(lambda: ran.append("once")))[location]
 
     fx.run(program, backend=backend)
 

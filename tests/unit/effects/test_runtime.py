@@ -135,15 +135,15 @@ GIVEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@every("place", GIVEN.values(), ids=GIVEN)
+@every("location", GIVEN.values(), ids=GIVEN)
 @every(("given", "words"), NO_EFFECTS, ids=[str(i) for i in range(len(NO_EFFECTS))])
 def test_what_is_no_effect_is_a_type_error_that_says_what_to_write(
-    given: Any, words: str, place: Callable[[Any], Any]
+    given: Any, words: str, location: Callable[[Any], Any]
 ) -> None:
     """Wherever it was given, with and without a loop; nothing takes None for an effect that does nothing."""
     for run in (fx.run_sync, fx.run):
         with pytest.raises(TypeError, match=words):
-            run(place(given))
+            run(location(given))
 
 
 def test_a_coroutine_is_no_effect_either() -> None:

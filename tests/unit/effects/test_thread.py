@@ -39,7 +39,7 @@ class Work:
         self.ended = True
         return 1
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         """Waits until a thread works at it."""
         while not self.begun.is_set():
             await anyio.lowlevel.checkpoint()
@@ -51,7 +51,7 @@ def test_a_cancellation_by_asyncio_waits_for_the_thread() -> None:
     async def main() -> None:
         work = Work()
         task = asyncio.ensure_future(in_thread(work))
-        await work.begin()
+        await work.start()
         for message in ("one", "two"):
             task.cancel(message)
             await turns(5)
@@ -72,7 +72,7 @@ def test_a_cancel_scope_waits_for_the_thread(backend: Backend) -> None:
     async def main() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(in_thread, work)
-            await work.begin()
+            await work.start()
             tasks.cancel_scope.cancel()
             work.gate.set()
 
@@ -98,7 +98,7 @@ def test_the_thread_is_told_of_a_cancellation_by_asyncio() -> None:
 
     async def main() -> None:
         task = asyncio.ensure_future(in_thread(asking))
-        await work.begin()
+        await work.start()
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
@@ -115,7 +115,7 @@ def test_work_that_has_not_begun_is_not_begun() -> None:
         first, second = Work(), Work()
         limiter = anyio.CapacityLimiter(1)
         tasks = [asyncio.ensure_future(in_thread(work, limiter=limiter)) for work in (first, second)]
-        await first.begin()
+        await first.start()
         tasks[1].cancel()
         await asyncio.wait([tasks[1]])
         first.gate.set()
@@ -132,7 +132,7 @@ def test_as_many_threads_work_as_the_limiter_allows_though_asyncio_cancels() -> 
         first, second = Work(), Work()
         limiter = anyio.CapacityLimiter(1)
         tasks = [asyncio.ensure_future(in_thread(work, limiter=limiter)) for work in (first, second)]
-        await first.begin()
+        await first.start()
         tasks[0].cancel()
         await turns(5)
         assert limiter.borrowed_tokens == 1
@@ -155,7 +155,7 @@ def test_what_fails_in_a_thread_that_was_cancelled_is_attached() -> None:
 
     async def main() -> None:
         task = asyncio.ensure_future(in_thread(failing))
-        await work.begin()
+        await work.start()
         task.cancel()
         await turns(2)
         work.gate.set()
@@ -205,19 +205,19 @@ def test_what_writes_to_the_disk_has_ended_when_the_cancellation_goes_on(
     writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is written by a run that nobody waits for any more."""
-    place, program = WRITERS[writer]
+    location, program = WRITERS[writer]
     work = Work()
-    real = pkgutil.resolve_name(place)
+    real = pkgutil.resolve_name(location)
 
     def slow(*args: Any, **options: Any) -> Any:
         work()
         return real(*args, **options)
 
-    monkeypatch.setattr(place, slow)
+    monkeypatch.setattr(location, slow)
 
     async def main() -> None:
         task = asyncio.ensure_future(fx.run_async(program(tmp_path)))
-        await work.begin()
+        await work.start()
         task.cancel()
         await turns(10)
         assert not task.done()

@@ -19,16 +19,16 @@ class Names(Tracer):
     """Writes down what it is told, with the way to it."""
 
     def __init__(self, told: list[str], way: str = "") -> None:
-        self._told = told
+        self._warned = told
         self._way = way
 
     @override
     def trace(self, operation: Operation, effect: Any) -> Any:
         way = f"{self._way}/{getattr(operation, 'name', type(operation).__name__)}"
-        self._told.append(way)
-        inner: Tracer = Names(self._told, way)
+        self._warned.append(way)
+        inner: Tracer = Names(self._warned, way)
         traced: Effect[Any, Any, Any] = effect.provide(Layer.succeed(Tracer, inner))
-        return traced.on_exit(lambda _: fx.sync(lambda: self._told.append("-")))
+        return traced.on_exit(lambda _: fx.sync(lambda: self._warned.append("-")))
 
     @override
     def trace_stream(self, operation: Operation, opening: Any) -> Any:
@@ -40,11 +40,11 @@ class Names(Tracer):
 
     @override
     def annotate(self, attributes: Mapping[str, Any]) -> None:
-        self._told.append(f"{self._way}: {dict(attributes)}")
+        self._warned.append(f"{self._way}: {dict(attributes)}")
 
     @override
     def link(self, carrier: Mapping[str, str]) -> None:
-        self._told.append(f"{self._way} is linked to {carrier['way']}")
+        self._warned.append(f"{self._way} is linked to {carrier['way']}")
 
     @override
     def inject(self) -> dict[str, str]:
@@ -52,11 +52,11 @@ class Names(Tracer):
 
     @override
     def resume(self, carrier: Mapping[str, str], effect: Any) -> Any:
-        inner: Tracer = Names(self._told, carrier["way"])
+        inner: Tracer = Names(self._warned, carrier["way"])
         return effect.provide(Layer.succeed(Tracer, inner))
 
 
-def _told(program: Effect[Any, Any]) -> list[str]:
+def _warned(program: Effect[Any, Any]) -> list[str]:
     told: list[str] = []
     tracer: Tracer = Names(told)
     fx.run_exit(program.provide(Layer.succeed(Tracer, tracer)))
@@ -67,7 +67,7 @@ def test_an_effect_is_told_of_when_it_runs() -> None:
     """Each time it runs, with what it holds inside, and not when it is made."""
     program = fx.annotate_span({"n": 1}).span("inner").span("outer")
 
-    assert _told(program.and_then(program)) == ["/outer", "/outer/inner", "/outer/inner: {'n': 1}", "-", "-"] * 2
+    assert _warned(program.and_then(program)) == ["/outer", "/outer/inner", "/outer/inner: {'n': 1}", "-", "-"] * 2
 
 
 def test_without_a_tracer_a_span_is_nothing() -> None:
@@ -81,7 +81,7 @@ def test_a_run_of_an_agent_tells_of_itself() -> None:
     """Its requests and its calls, to any tracer."""
     agent = Agent.make("clerk", model=ScriptedModel.make([text("Good day.")]).layer)
 
-    assert _told(agent.execute("Hello.")) == ["/ModelCall", "-"]
+    assert _warned(agent.execute("Hello.")) == ["/ModelCall", "-"]
 
 
 def test_an_effect_that_is_awaited_is_refused_where_it_is_traced() -> None:

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from returns.result import Success
 
-from fxai import Aspect, Destructive, ExplicitNull, Idempotent, Layer, Readonly, Strict, Tool, Toolkit, fx
-from fxai.annotations import CacheControl, DeferLoading
+from fxai import Aspect, Destructive, Idempotent, Layer, Readonly, Strict, Tool, Toolkit, fx
+from fxai.annotations import CacheControl, DeferLoading, ExplicitNull
 from fxai.cli.target import read_tools
 from fxai.lint import RULES, Finding, Subject, handler_findings, lint
 from fxai.lint.contradiction import contradictions, width

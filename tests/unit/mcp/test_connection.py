@@ -229,7 +229,7 @@ def test_a_tool_that_is_not_there_cannot_be_chosen(
 
     failure = failure_of(used(peer.serve(monkeypatch).only("c", "a"), looked), backend)
 
-    assert (failure.kind, failure.said) == ("no-such-tool", f"unknown tool 'c'. Known tools: {known}")
+    assert (failure.kind, failure.problem) == ("no-such-tool", f"unknown tool 'c'. Known tools: {known}")
     assert (failure.remedy, peer.ended) == ("Pass names of existing tools to `only`", 1)
 
 
@@ -253,10 +253,10 @@ def test_a_tool_that_is_held_back_is_not_called(monkeypatch: pytest.MonkeyPatch,
 
     with caplog.at_level(logging.WARNING, "fxai.mcp"):
         held, by_name, by_kit, sent = run(used(peer.serve(monkeypatch), looked), backend)
-    said = "blocked tool: differs from the approved definition: description"
+    problem = "blocked tool: differs from the approved definition: description"
 
     assert held == (mcp.Change("search", ("description",)),)
-    assert by_name == by_kit == McpError("peer", "held-back", said, "Approve it again", "search")
+    assert by_name == by_kit == McpError("peer", "held-back", problem, "Approve it again", "search")
     assert sent == 0
     assert (
         caplog.text.count("is blocked until you approve it again: differs from the approved definition: description")
@@ -273,11 +273,11 @@ def test_a_tool_that_nobody_has_seen_can_be_held_back(monkeypatch: pytest.Monkey
         before = yield connection.call("search").exit()
         yield connection.approve("search")
         yield connection.now
-        return held, before.cause.failures[0].said, (yield connection.call("search"))
+        return held, before.cause.failures[0].problem, (yield connection.call("search"))
 
-    held, said, after = run(used(peer.serve(monkeypatch, pins=Pins.in_process(unseen="hold")), called), backend)
+    held, problem, after = run(used(peer.serve(monkeypatch, pins=Pins.in_process(unseen="hold")), called), backend)
 
-    assert (held, said) == ((mcp.Change("search", ("new",)),), "blocked tool: never approved")
+    assert (held, problem) == ((mcp.Change("search", ("new",)),), "blocked tool: never approved")
     assert after == {"content": [{"type": "text", "text": "found"}]}
 
 
@@ -359,9 +359,9 @@ def test_an_approval_is_of_what_was_named(monkeypatch: pytest.MonkeyPatch, backe
 
     wrong, before, some, every, none = run(used(peer.serve(monkeypatch), looked), backend)
 
-    assert (wrong.kind, wrong.said) == ("held-back", "tool 'x' is not blocked. Blocked tools: a, b, c")
+    assert (wrong.kind, wrong.problem) == ("held-back", "tool 'x' is not blocked. Blocked tools: a, b, c")
     assert (before, some, every) == ([], ["a", "b"], ["a", "b", "c"])
-    assert none.said == "tool 'a' is not blocked. Blocked tools: none"
+    assert none.problem == "tool 'a' is not blocked. Blocked tools: none"
 
 
 def test_what_was_approved_and_changes_again_is_held_back_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -477,8 +477,8 @@ def test_a_tool_that_was_taken_back_is_called_as_it_was(monkeypatch: pytest.Monk
 # -- what a call gives
 
 
-def _text(said: str) -> Message:
-    return {"type": "text", "text": said}
+def _text(problem: str) -> Message:
+    return {"type": "text", "text": problem}
 
 
 TWO, GOOD, BAD = _text("two"), _text('{"n": 2}'), _text('{"n": "x"}')
@@ -543,7 +543,7 @@ def test_a_result_against_its_own_schema_is_read_and_noted(
         by_name, by_kit, failed, flaws = run(used(peer.serve(monkeypatch), called), backend)
 
     assert (by_name, by_kit, failed) == (value, value, False)
-    assert [(flaw.tool, words in flaw.said) for flaw in flaws] == [("count", True)]
+    assert [(flaw.tool, words in flaw.problem) for flaw in flaws] == [("count", True)]
     assert caplog.text.count(words) == 1
     caplog.clear()
 
@@ -572,7 +572,7 @@ def test_content_against_the_protocol_is_read_and_noted(
     def called(connection: Connection) -> Run:
         kit = connection.bound
         outcome = yield kit.toolkit.call("search", {}).provide(kit.layer)
-        return outcome.result, outcome.is_failure, [flaw.said for flaw in connection.flaws]
+        return outcome.result, outcome.is_failure, [flaw.problem for flaw in connection.flaws]
 
     found, failed, flaws = run(used(peer.serve(monkeypatch), called), backend)
 
@@ -590,7 +590,7 @@ def test_a_result_is_an_error_unless_it_clearly_is_not(
     peer = Peer()
     peer.on["tools/call"] = lambda request: peer.answer(request, peer.text("no", isError=is_error))
 
-    assert failure_of(used(peer.serve(monkeypatch), _search), backend).said == "no"
+    assert failure_of(used(peer.serve(monkeypatch), _search), backend).problem == "no"
 
 
 @every(("contents", "is_read"), [(20, True), (21, False)])
@@ -614,7 +614,7 @@ def test_contents_are_counted_before_they_are_read(
         assert (is_read, len(end.value["content"])) == (True, contents)
     else:
         (failure,) = end.cause.failures
-        assert (is_read, failure.kind, failure.said) == (
+        assert (is_read, failure.kind, failure.problem) == (
             False,
             "limit",
             "the result has 21 content blocks, more than 20",

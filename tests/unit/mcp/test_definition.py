@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fxai import Destructive, Idempotent, Meta, OpenWorld, OutputSchema, Readonly, SchemaError, Title, Tool
+from fxai import Destructive, Idempotent, Meta, OpenWorld, Readonly, SchemaError, Title, Tool
+from fxai.annotations import OutputSchema
 from fxai.mcp import McpLimits, ToolDefinition
 from fxai.mcp.settings import ServerProgram, ServerSettings
 from fxai.mcp.tool_definition import McpTool

@@ -35,13 +35,13 @@ def test_a_program_is_called_by_what_it_runs(command: tuple[str, ...], name: str
 
 def test_a_place_shows_no_secrets() -> None:
     """The place of an address has no user, password or query; that of a program is what one would type."""
-    assert Address("https://u:p@example.org:8443/mcp?key=1").place == "https://example.org:8443/mcp"
+    assert Address("https://u:p@example.org:8443/mcp?key=1").location == "https://example.org:8443/mcp"
     assert Address("https://u:p@example.org:8443/mcp?key=1").name == "example.org"
     reached = Address("https://u:p@example.org/mcp?key=1").attributes
     assert (reached["server.address"], reached["server.port"]) == ("example.org", 443)
     assert "server.address" not in Address("https://example.org:99999/mcp").attributes
     assert not {"u", "p", "key", "1"} & {str(value) for value in reached.values()}
-    assert ServerProgram("run me", ("a b",)).place == "'run me' 'a b'"
+    assert ServerProgram("run me", ("a b",)).location == "'run me' 'a b'"
 
 
 def test_concealed_texts_compare_by_text_and_are_never_pickled() -> None:

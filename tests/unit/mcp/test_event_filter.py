@@ -23,9 +23,9 @@ def _fed(events: EventFilter, pieces: list[bytes]) -> bytes:
 @given(STREAMS, st.lists(st.integers(0, 80), max_size=6), st.integers(1, 40))
 def test_a_stream_passes_as_it_is(stream: bytes, cuts: list[int], most: int) -> None:
     """Without a change, the same bytes pass, wherever the stream is cut and however little is kept."""
-    places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    locations = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
 
-    assert _fed(EventFilter(lambda data: data, most), [stream[a:b] for a, b in pairwise(places)]) == stream
+    assert _fed(EventFilter(lambda data: data, most), [stream[a:b] for a, b in pairwise(locations)]) == stream
 
 
 @every("end", [b"\n", b"\r\n", b"\r"])

@@ -42,7 +42,7 @@ def test_a_failure_says_who_what_and_what_to_do(failure: McpCallError, said: str
                 "type": "mcp-error",
                 "server": "git",
                 "kind": "timeout",
-                "said": "late",
+                "problem": "late",
                 "remedy": "wait",
                 "tool": "log",
                 "code": -3,
@@ -53,7 +53,7 @@ def test_a_failure_says_who_what_and_what_to_do(failure: McpCallError, said: str
             {
                 "type": "mcp-tool-error",
                 "tool": "log",
-                "said": "no",
+                "problem": "no",
                 "content": [{"type": "image", "data": "(4 characters of base64, left out)"}],
                 "structured": {"why": None},
             },

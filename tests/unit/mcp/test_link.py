@@ -76,7 +76,7 @@ def test_a_version_that_is_not_known_is_told_with_those_that_are(monkeypatch: py
     failure = failure_of(used(peer.serve(monkeypatch), _names), backend)
 
     assert (failure.kind, peer.ended) == ("protocol", 1)
-    assert failure.said == "unknown protocol version '1999-01-01'"
+    assert failure.problem == "unknown protocol version '1999-01-01'"
     assert failure.remedy == "Use a server with one of 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25"
 
 
@@ -146,7 +146,7 @@ def test_a_server_that_ends_is_started_again_in_no_other_mode(
     failure = failure_of(used(peer.serve(monkeypatch, mode=mode), _names), backend)
 
     assert (failure.kind, peer.started, peer.ended) == ("connection", 1, 1)
-    assert "exit code 3" in failure.said
+    assert "exit code 3" in failure.problem
 
 
 def test_a_server_that_refuses_is_not_started_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -157,7 +157,7 @@ def test_a_server_that_refuses_is_not_started_again(monkeypatch: pytest.MonkeyPa
     failure = failure_of(used(peer.serve(monkeypatch), _names), backend)
 
     assert (failure.kind, failure.code, peer.started, peer.ended) == ("protocol", -32000, 1, 1)
-    assert failure.said == "answered with the error -32000: no licence"
+    assert failure.problem == "answered with the error -32000: no licence"
 
 
 def test_a_server_that_floods_is_not_started_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -172,7 +172,7 @@ def test_a_server_that_floods_is_not_started_again(monkeypatch: pytest.MonkeyPat
     failure = failure_of(used(peer.serve(monkeypatch, limits=McpLimits(noise=5)), _names), backend)
 
     assert (failure.kind, peer.started) == ("invalid-answer", 1)
-    assert "not messages" in failure.said
+    assert "not messages" in failure.problem
 
 
 def test_why_it_was_cut_off_is_told_though_it_takes_long_to_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -199,7 +199,7 @@ def test_a_program_that_cannot_be_started_is_a_failure(monkeypatch: pytest.Monke
     monkeypatch.setattr("fxai.mcp.stdio_client.ChildProcess.start", missing)
     failure = failure_of(used(server, _names), backend)
 
-    assert (failure.kind, failure.said) == ("start", "cannot start 'peer': Permission denied ('peer')")
+    assert (failure.kind, failure.problem) == ("start", "cannot start 'peer': Permission denied ('peer')")
 
 
 def test_a_server_that_does_not_answer_at_all_is_given_up(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -210,7 +210,7 @@ def test_a_server_that_does_not_answer_at_all_is_given_up(monkeypatch: pytest.Mo
     failure = failure_of(used(peer.serve(monkeypatch, timeout=0.05), _names), backend)
 
     assert (failure.kind, peer.ended) == ("timeout", 1)
-    assert "within 0.05 s after its start" in failure.said
+    assert "within 0.05 s after its start" in failure.problem
     assert "timeout=" in failure.remedy
 
 
@@ -259,20 +259,20 @@ def test_a_server_that_is_gone_answers_no_call(monkeypatch: pytest.MonkeyPatch, 
     how = {7: "the program ended with the exit code 7", -9: "the program ended by the signal 9", None: "closed its"}
 
     assert [failure.kind for failure in failures] == ["connection"] * 2
-    assert all(failure.said.startswith(how[code]) for failure in failures)
+    assert all(failure.problem.startswith(how[code]) for failure in failures)
     assert [failure.stderr for failure in failures] == ["the disk is full"] * 2
     assert [(failure.tool, failure.remedy) for failure in failures] == [("search", "Open the server again")] * 2
 
 
 @pytest.mark.parametrize(
-    ("later", "said", "stderr"),
+    ("later", "problem", "stderr"),
     [
         (0.309, "the program ended with the exit code 7", "the disk is full"),
         (60, "closed its output", ""),
     ],
 )
 def test_how_a_server_ended_is_waited_for_a_little(
-    monkeypatch: pytest.MonkeyPatch, later: float, said: str, stderr: str, backend: str
+    monkeypatch: pytest.MonkeyPatch, later: float, problem: str, stderr: str, backend: str
 ) -> None:
     """A program ends a moment after its output does, and says why; one that takes longer than 0.5 s is not awaited."""
     peer = Peer()
@@ -291,7 +291,7 @@ def test_how_a_server_ended_is_waited_for_a_little(
 
     failure = run(used(peer.serve(monkeypatch), called), backend)
 
-    assert (failure.said, failure.stderr) == (said, stderr)
+    assert (failure.problem, failure.stderr) == (problem, stderr)
 
 
 def test_a_connection_that_was_closed_is_closed(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -302,7 +302,7 @@ def test_a_connection_that_was_closed_is_closed(monkeypatch: pytest.MonkeyPatch,
     heard = len(peer.heard)
     failures = [failure_of(ask, backend) for ask in (connection.call("search"), connection.refresh())]
 
-    assert [(one.kind, one.said, one.remedy) for one in failures] == [
+    assert [(one.kind, one.problem, one.remedy) for one in failures] == [
         ("connection", "the connection is closed", "Open the server again")
     ] * 2
     assert (len(peer.heard), peer.ended) == (heard, 1)
@@ -321,7 +321,7 @@ def test_what_failed_to_open_is_ended_before_its_failure_is_told(monkeypatch: py
     failure, ended = run(fx.scoped(program()), backend)
 
     assert (failure.kind, failure.code, ended) == ("protocol", -32000, 1)
-    assert failure.said == "answered with the error -32000: away"
+    assert failure.problem == "answered with the error -32000: away"
 
 
 @both_versions
@@ -385,7 +385,7 @@ def test_the_tools_of_all_pages_are_listed(monkeypatch: pytest.MonkeyPatch, back
 def test_what_a_server_says_of_a_tool_is_kept(monkeypatch: pytest.MonkeyPatch, version: str, backend: Any) -> None:
     """Each part is as it was said, in the words of the protocol; what was not said is not there."""
     peer = Peer(version)
-    said: Message = {
+    problem: Message = {
         "title": "Find",
         "description": "Finds.",
         "inputSchema": {"type": "object", "default": None},
@@ -393,14 +393,20 @@ def test_what_a_server_says_of_a_tool_is_kept(monkeypatch: pytest.MonkeyPatch, v
         "annotations": {"readOnlyHint": True, "title": "find"},
         "_meta": {"a/b": None},
     }
-    peer.tools = [{"name": "full", **said}, tool("bare")]
+    peer.tools = [{"name": "full", **problem}, tool("bare")]
 
     def looked(connection: Connection) -> Run:
         yield fx.checkpoint()
         return connection.tools
 
     full = ToolDefinition(
-        "full", "Find", "Finds.", said["inputSchema"], said["outputSchema"], said["annotations"], said["_meta"]
+        "full",
+        "Find",
+        "Finds.",
+        problem["inputSchema"],
+        problem["outputSchema"],
+        problem["annotations"],
+        problem["_meta"],
     )
     assert run(used(peer.serve(monkeypatch), looked), backend) == (
         full,
@@ -426,12 +432,12 @@ def test_a_listing_that_does_not_end_is_a_failure(
     failure = failure_of(used(peer.serve(monkeypatch, limits=McpLimits(pages=4, tools=6)), _names), backend)
 
     assert failure.kind == kind
-    assert words in failure.said
+    assert words in failure.problem
     assert len(peer.calls("tools/list")) == len(cursors)
 
 
 @every(
-    ("cursors", "said"),
+    ("cursors", "problem"),
     [
         (["a", "b", "a"], "repeats the cursor 'a'"),
         (["a", "a"], "repeats the cursor 'a'"),
@@ -442,7 +448,7 @@ def test_a_listing_that_does_not_end_is_a_failure(
     ],
 )
 def test_a_cursor_that_comes_again_ends_the_listing(
-    monkeypatch: pytest.MonkeyPatch, cursors: Any, said: str, caplog: pytest.LogCaptureFixture, backend: Any
+    monkeypatch: pytest.MonkeyPatch, cursors: Any, problem: str, caplog: pytest.LogCaptureFixture, backend: Any
 ) -> None:
     """The tools of all pages so far are offered, and a warning names the cursor."""
     peer = Peer()
@@ -450,15 +456,15 @@ def test_a_cursor_that_comes_again_ends_the_listing(
 
     def looked(connection: Connection) -> Run:
         yield fx.checkpoint()
-        return [one.name for one in connection.tools], [(flaw.tool, flaw.said) for flaw in connection.flaws]
+        return [one.name for one in connection.tools], [(flaw.tool, flaw.problem) for flaw in connection.flaws]
 
     with caplog.at_level(logging.WARNING, "fxai.mcp"):
         names, flaws = run(used(peer.serve(monkeypatch), looked), backend)
 
-    assert names == [f"t{place}0" for place in range(len(cursors))]
+    assert names == [f"t{location}0" for location in range(len(cursors))]
     assert [given.get("cursor") for given in peer.calls("tools/list")] == [None, *cursors[:-1]]
-    assert [(tool, said in text) for tool, text in flaws] == ([(None, True)] if said else [])
-    assert (said in caplog.text, bool(caplog.text)) == (True, bool(said))
+    assert [(tool, problem in text) for tool, text in flaws] == ([(None, True)] if problem else [])
+    assert (problem in caplog.text, bool(caplog.text)) == (True, bool(problem))
     caplog.clear()
 
 
@@ -490,7 +496,7 @@ def test_an_empty_cursor_that_the_server_refuses_ends_the_listing(
 
     def looked(connection: Connection) -> Run:
         yield fx.checkpoint()
-        return [one.name for one in connection.tools], [flaw.said for flaw in connection.flaws]
+        return [one.name for one in connection.tools], [flaw.problem for flaw in connection.flaws]
 
     names, flaws = run(used(peer.serve(monkeypatch), looked), backend)
 
@@ -514,7 +520,7 @@ def test_a_listing_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatc
 
     failure = failure_of(used(peer.serve(monkeypatch, timeout=0.1), _names), backend)
 
-    assert (failure.kind, failure.said, failure.tool) == ("timeout", "did not list its tools within 0.1 s", None)
+    assert (failure.kind, failure.problem, failure.tool) == ("timeout", "did not list its tools within 0.1 s", None)
     assert failure.remedy == "Pass a longer timeout="
 
 
@@ -562,7 +568,7 @@ def test_a_call_that_is_refused_is_not_repeated(
     failure = failure_of(used(peer.serve(monkeypatch), _called), backend)
 
     assert (failure.kind, failure.code, failure.tool) == ("protocol", code, "search")
-    assert failure.said == f"answered with the error {code}: not so"
+    assert failure.problem == f"answered with the error {code}: not so"
     assert (len(peer.calls("tools/list")), len(peer.calls("tools/call"))) == (listed, called)
 
 
@@ -613,13 +619,13 @@ def test_a_call_that_takes_too_long_is_cancelled_at_the_server(monkeypatch: pyte
 
     (asked,) = [message["id"] for message in peer.heard if message["method"] == "tools/call"]
 
-    assert (failure.kind, failure.said, failure.tool) == ("timeout", "did not answer within 0.05 s", "search")
+    assert (failure.kind, failure.problem, failure.tool) == ("timeout", "did not answer within 0.05 s", "search")
     assert failure.remedy == "Pass a longer call_timeout="
     assert [given["requestId"] for given in peer.calls("notifications/cancelled")] == [asked]
 
 
 @every(
-    ("options", "reports", "ends", "said", "option"),
+    ("options", "reports", "ends", "problem", "option"),
     [
         ({"call_timeout": 1.0}, 8, None, "", ""),
         ({"call_timeout": 1.0}, 0, 1.0, "did not answer within 1 s", "call_timeout"),
@@ -635,7 +641,7 @@ def test_progress_extends_a_call(
     options: Any,
     reports: int,
     ends: float | None,
-    said: str,
+    problem: str,
     option: str,
     backend: Any,
 ) -> None:
@@ -663,7 +669,7 @@ def test_progress_extends_a_call(
         assert end == Succeeded(peer.text("built"))
     else:
         (failure,) = end.cause.failures
-        assert (failure.kind, said in failure.said, option in failure.remedy) == ("timeout", True, True)
+        assert (failure.kind, problem in failure.problem, option in failure.remedy) == ("timeout", True, True)
 
 
 def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -732,8 +738,8 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once(
     failure, after = run(used(peer.serve(monkeypatch), called), backend)
 
     assert failure.kind == "invalid-answer"
-    assert failure.said.startswith("cannot read the answer as JSON: ")
-    assert why in failure.said
+    assert failure.problem.startswith("cannot read the answer as JSON: ")
+    assert why in failure.problem
     assert (failure.tool, failure.remedy) == ("search", "Report this to the server's authors")
     assert after == {"content": [{"type": "text", "text": "fine"}]}
 
@@ -794,7 +800,7 @@ def test_a_batch_of_rubbish_is_given_up(monkeypatch: pytest.MonkeyPatch, count: 
     failure = failure_of(used(server, _called), backend)
 
     assert failure.kind == kind
-    assert ("6 lines on its output were not messages" in failure.said) is (kind == "invalid-answer")
+    assert ("6 lines on its output were not messages" in failure.problem) is (kind == "invalid-answer")
 
 
 def test_a_line_may_come_in_pieces_and_several_at_once(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -828,9 +834,9 @@ def test_a_message_is_as_large_as_is_allowed(
     peer.on["tools/call"] = large
     end = run_exit(used(peer.serve(monkeypatch, limits=McpLimits(message_bytes=1_000)), _called), backend)
 
-    assert [(one.kind, "1000 bytes" in one.said) for one in getattr(getattr(end, "cause", None), "failures", [])] == (
-        [] if fits else [("limit", True)]
-    )
+    assert [
+        (one.kind, "1000 bytes" in one.problem) for one in getattr(getattr(end, "cause", None), "failures", [])
+    ] == ([] if fits else [("limit", True)])
 
 
 def test_notifications_by_the_thousand_hold_up_nothing(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -847,14 +853,14 @@ def test_notifications_by_the_thousand_hold_up_nothing(monkeypatch: pytest.Monke
     peer.on["tools/call"] = storm
 
     def called(connection: Connection) -> Run:
-        said = yield connection.call("search")
+        problem = yield connection.call("search")
         yield connection.now
         yield connection.now
-        return said, len(peer.calls("tools/list"))
+        return problem, len(peer.calls("tools/list"))
 
-    said, listed = run(used(peer.serve(monkeypatch), called), backend)
+    problem, listed = run(used(peer.serve(monkeypatch), called), backend)
 
-    assert (said["content"][0]["text"], listed) == ("calm", 2)
+    assert (problem["content"][0]["text"], listed) == ("calm", 2)
 
 
 def test_requests_of_the_server_are_answered_up_to_a_number(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -883,7 +889,7 @@ def test_requests_of_the_server_are_answered_up_to_a_number(monkeypatch: pytest.
 
     assert run(used(few.serve(monkeypatch, limits=limits), answered), backend) == [f"p{n}" for n in range(8)]
     failure = failure_of(used(many.serve(monkeypatch, limits=limits), _called), backend)
-    assert (failure.kind, "more than 8 requests at the same time" in failure.said) == ("limit", True)
+    assert (failure.kind, "more than 8 requests at the same time" in failure.problem) == ("limit", True)
 
 
 # -- questions
@@ -1044,7 +1050,7 @@ def test_rounds_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     result = run(used(patient.serve(monkeypatch, **elicit), _called), backend)
 
     assert (failure.kind, failure.tool, len(endless.calls("tools/call"))) == ("input-required", "search", 10)
-    assert "more than 10 rounds" in failure.said
+    assert "more than 10 rounds" in failure.problem
     assert result["content"][0]["text"] == "done"
 
 
@@ -1087,7 +1093,7 @@ def test_what_nobody_answers_fails_the_call(
     failure = failure_of(used(peer.serve(monkeypatch), _called), backend)
 
     assert (failure.kind, failure.remedy, failure.tool) == ("input-required", remedy, "search")
-    assert question["method"] in failure.said
+    assert question["method"] in failure.problem
     assert len(peer.calls("tools/call")) == 1
 
 

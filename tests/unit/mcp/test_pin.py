@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_read_trusts_nothing(text: str, tmp_path: Path) ->
 
     assert isinstance(failure, McpError)
     assert (failure.kind, failure.server) == ("pins", "git")
-    assert "pins.json" in failure.said
+    assert "pins.json" in failure.problem
     assert path.read_text() == text
 
 

@@ -36,12 +36,12 @@ def _invalid() -> ValidationError:
     return caught.value
 
 
-def _told(code: int, said: str, data: Any = None) -> MCPError:
-    return MCPError(code, said, data)
+def _warned(code: int, problem: str, data: Any = None) -> MCPError:
+    return MCPError(code, problem, data)
 
 
 @every(
-    ("raised", "doing", "kind", "said", "remedy", "code"),
+    ("raised", "doing", "kind", "problem", "remedy", "code"),
     [
         (
             OSError(2, "No such file"),
@@ -57,13 +57,13 @@ def _told(code: int, said: str, data: Any = None) -> MCPError:
         (httpx2.InvalidURL("no"), "call", "connection", "cannot reach", REACH, None),
         (KeyError("x"), "call", "protocol", "KeyError: 'x'", "", None),
         (_invalid(), "call", "invalid-answer", "the answer breaks the protocol: ", "the server's authors", None),
-        (_told(NETWORK, "reset"), "call", "connection", "cannot reach \"uvx 'a server'\": reset", REACH, None),
-        (_told(HTTP_STATUS, "401 Unauthorized", 401), "call", "authentication", "answered 401", KEYS, None),
-        (_told(HTTP_STATUS, "403 Forbidden", 403), "call", "authentication", "answered 403", KEYS, None),
-        (_told(HTTP_STATUS, "407 Proxy", 407), "call", "authentication", "answered 407", KEYS, None),
-        (_told(HTTP_STATUS, "503 Busy", 503), "call", "connection", "answered 503 Busy", "Try again later", None),
+        (_warned(NETWORK, "reset"), "call", "connection", "cannot reach \"uvx 'a server'\": reset", REACH, None),
+        (_warned(HTTP_STATUS, "401 Unauthorized", 401), "call", "authentication", "answered 401", KEYS, None),
+        (_warned(HTTP_STATUS, "403 Forbidden", 403), "call", "authentication", "answered 403", KEYS, None),
+        (_warned(HTTP_STATUS, "407 Proxy", 407), "call", "authentication", "answered 407", KEYS, None),
+        (_warned(HTTP_STATUS, "503 Busy", 503), "call", "connection", "answered 503 Busy", "Try again later", None),
         (
-            _told(NO_ANSWER, "it ended early"),
+            _warned(NO_ANSWER, "it ended early"),
             "call",
             "invalid-answer",
             "it ended early",
@@ -71,7 +71,7 @@ def _told(code: int, said: str, data: Any = None) -> MCPError:
             None,
         ),
         (
-            _told(wire.PARSE_ERROR, f"{UNREAD} x: Invalid JSON: recursion limit exceeded at 1 [type=json_invalid]"),
+            _warned(wire.PARSE_ERROR, f"{UNREAD} x: Invalid JSON: recursion limit exceeded at 1 [type=json_invalid]"),
             "call",
             "invalid-answer",
             "cannot read the answer as JSON: nested too deep at 1",
@@ -79,7 +79,7 @@ def _told(code: int, said: str, data: Any = None) -> MCPError:
             None,
         ),
         (
-            _told(wire.PARSE_ERROR, f"{UNREAD} x"),
+            _warned(wire.PARSE_ERROR, f"{UNREAD} x"),
             "call",
             "invalid-answer",
             "cannot read the answer as JSON: not a JSON-RPC message",
@@ -87,19 +87,19 @@ def _told(code: int, said: str, data: Any = None) -> MCPError:
             None,
         ),
         (
-            _told(wire.PARSE_ERROR, "what?"),
+            _warned(wire.PARSE_ERROR, "what?"),
             "call",
             "invalid-answer",
             f"the error {wire.PARSE_ERROR}: what?",
             "",
             wire.PARSE_ERROR,
         ),
-        (_told(TOO_LARGE, "big"), "call", "limit", "big", "", TOO_LARGE),
-        (_told(wire.REQUEST_TIMEOUT, "late"), "call", "timeout", "late", "", wire.REQUEST_TIMEOUT),
-        (_told(-1, "no"), "call", "protocol", "answered with the error -1: no", "", -1),
-        (_told(-1, "no"), "start", "protocol", "answered with the error -1: no", START, -1),
+        (_warned(TOO_LARGE, "big"), "call", "limit", "big", "", TOO_LARGE),
+        (_warned(wire.REQUEST_TIMEOUT, "late"), "call", "timeout", "late", "", wire.REQUEST_TIMEOUT),
+        (_warned(-1, "no"), "call", "protocol", "answered with the error -1: no", "", -1),
+        (_warned(-1, "no"), "start", "protocol", "answered with the error -1: no", START, -1),
         (
-            _told(wire.MISSING_REQUIRED_CLIENT_CAPABILITY, "ask"),
+            _warned(wire.MISSING_REQUIRED_CLIENT_CAPABILITY, "ask"),
             "start",
             "input-required",
             "ask",
@@ -107,32 +107,32 @@ def _told(code: int, said: str, data: Any = None) -> MCPError:
             wire.MISSING_REQUIRED_CLIENT_CAPABILITY,
         ),
         (
-            _told(wire.CONNECTION_CLOSED, "Connection closed"),
+            _warned(wire.CONNECTION_CLOSED, "Connection closed"),
             "call",
             "connection",
             "closed its output",
             REOPEN,
             None,
         ),
-        (_told(wire.CONNECTION_CLOSED, "Connection closed"), "start", "connection", "closed its", START, None),
-        (_told(wire.CONNECTION_CLOSED, "own"), "call", "protocol", "own", "", wire.CONNECTION_CLOSED),
+        (_warned(wire.CONNECTION_CLOSED, "Connection closed"), "start", "connection", "closed its", START, None),
+        (_warned(wire.CONNECTION_CLOSED, "own"), "call", "protocol", "own", "", wire.CONNECTION_CLOSED),
     ],
 )
 def test_each_exception_has_its_words(
-    raised: Exception, doing: str, kind: str, said: str, remedy: str, code: int | None
+    raised: Exception, doing: str, kind: str, problem: str, remedy: str, code: int | None
 ) -> None:
     """The kind, what happened, what to do, and the server's own code: of the exception or of the first in a group."""
     for one in (raised, ExceptionGroup("many", [ExceptionGroup("more", [raised]), ValueError("later")])):
         failure = report().failure(one, doing, "log")
 
         assert (failure.server, failure.tool, failure.kind, failure.code) == ("git", "log", kind, code)
-        assert said in failure.said
+        assert problem in failure.problem
         assert remedy in failure.remedy
         assert bool(remedy) is bool(failure.remedy)
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "problem"),
     [
         (None, "closed its output"),
         (0, "the program ended with the exit code 0"),
@@ -140,21 +140,21 @@ def test_each_exception_has_its_words(
         (-9, "the program ended by the signal 9"),
     ],
 )
-def test_how_a_program_ended_is_said(code: int | None, said: str) -> None:
+def test_how_a_program_ended_is_said(code: int | None, problem: str) -> None:
     """Its exit code, or the signal that killed it; where it still runs, that it closed its output."""
     told = report()
     told.watch.process = lambda: code
 
-    assert told.failure(_told(wire.CONNECTION_CLOSED, "Connection closed"), "call").said == said
+    assert told.failure(_warned(wire.CONNECTION_CLOSED, "Connection closed"), "call").problem == problem
 
 
 def test_an_address_is_told_without_what_opens_it() -> None:
     """A connection that is lost is told as the SDK said it; a place never shows user, password or query."""
-    lost = report(WEB).failure(_told(wire.CONNECTION_CLOSED, "SSE stream ended"), "call")
+    lost = report(WEB).failure(_warned(wire.CONNECTION_CLOSED, "SSE stream ended"), "call")
     away = report(WEB).failure(httpx2.ConnectError("refused"), "call")
 
-    assert (lost.said, lost.remedy) == ("the connection was lost: SSE stream ended", "Open the server again")
-    assert away.said == "cannot reach 'https://example.org/mcp': refused"
+    assert (lost.problem, lost.remedy) == ("the connection was lost: SSE stream ended", "Open the server again")
+    assert away.problem == "cannot reach 'https://example.org/mcp': refused"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_command_that_is_a_line_is_to_be_given_in_words(command: str, remedy: 
     failure = report(ServerProgram(command)).failure(FileNotFoundError(2, "No such file", "uvx"), "start")
 
     assert failure.remedy == remedy
-    assert failure.said.endswith(": No such file ('uvx')")
+    assert failure.problem.endswith(": No such file ('uvx')")
 
 
 def test_what_is_known_already_is_told_first() -> None:
@@ -192,9 +192,9 @@ def test_what_was_odd_is_told_once() -> None:
     told.watch.add_stderr(b"oops\n")
     hints = told.watch.hints
 
-    assert (plain.said, plain.stderr, plain.remedy, plain.tool, plain.code) == ("it is large", "", "", None, None)
-    assert told.problem("limit", "it is large").said == f"it is large ({hints})"
-    assert told.problem("limit", f"it is {hints}").said == f"it is {hints}"
+    assert (plain.problem, plain.stderr, plain.remedy, plain.tool, plain.code) == ("it is large", "", "", None, None)
+    assert told.problem("limit", "it is large").problem == f"it is large ({hints})"
+    assert told.problem("limit", f"it is {hints}").problem == f"it is {hints}"
     assert told.problem("limit", "x").stderr == "oops"
 
 

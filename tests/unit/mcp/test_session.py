@@ -23,12 +23,12 @@ Run: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
 Refuse: TypeAlias = Callable[[Any], httpx2.Response]
 
 
-def _error(status: int, said: str, *, named: Any = "", code: int = -32600) -> Refuse:
+def _error(status: int, problem: str, *, named: Any = "", code: int = -32600) -> Refuse:
     """A refusal with a JSON-RPC error; by default it names the request."""
 
     def refuse(asked: Any) -> httpx2.Response:
         id_ = asked.get("id") if named == "" else named
-        return httpx2.Response(status, json={"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": said}})
+        return httpx2.Response(status, json={"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": problem}})
 
     return refuse
 
@@ -64,7 +64,7 @@ class Desk:
             return httpx2.Response(405)
         asked = json.loads(request.content)
         if asked["method"] == "initialize":
-            return self._begin(asked)
+            return self._start(asked)
         if session not in self.sessions:
             return self.refuse(asked)
         if "id" not in asked:
@@ -79,7 +79,7 @@ class Desk:
         self.ran.append(session)
         return self._answer(asked, {"content": [{"type": "text", "text": session}]})
 
-    def _begin(self, asked: Any) -> httpx2.Response:
+    def _start(self, asked: Any) -> httpx2.Response:
         if self.is_closed:
             return httpx2.Response(503)
         self.begun += 1
@@ -217,7 +217,7 @@ def test_a_server_that_forgets_each_session_fails_the_call(monkeypatch: pytest.M
 
     failure = failure_of(used(desk.serve(monkeypatch), called), backend)
 
-    assert (failure.kind, failure.said) == (
+    assert (failure.kind, failure.problem) == (
         "connection",
         "the session has ended: the server answered HTTP 404 Not Found",
     )
@@ -365,4 +365,4 @@ def test_a_secret_that_cannot_be_read_is_reported_without_its_error(
 
     failure = failure_of(desk.serve(monkeypatch, token=Broken()).open().pipe(fx.scoped), backend)
 
-    assert (failure.kind, "OSError" in failure.said, "s3cret" in str(failure)) == ("authentication", True, False)
+    assert (failure.kind, "OSError" in failure.problem, "s3cret" in str(failure)) == ("authentication", True, False)

@@ -102,15 +102,15 @@ def serving(
             return as_json(session)("")
         if request.method != "POST":
             return httpx2.Response(405)
-        said = json.loads(request.content)
-        if said.get("method") == "tools/call":
-            return answer(json.dumps(said["id"]))
-        if "id" not in said:
+        problem = json.loads(request.content)
+        if problem.get("method") == "tools/call":
+            return answer(json.dumps(problem["id"]))
+        if "id" not in problem:
             return httpx2.Response(202)
-        if said["method"] in ANSWERS:
-            result = json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": ANSWERS[said["method"]]})
+        if problem["method"] in ANSWERS:
+            result = json.dumps({"jsonrpc": "2.0", "id": problem["id"], "result": ANSWERS[problem["method"]]})
             return as_json(result, 200, **more)("")
-        return as_json('{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}')(json.dumps(said["id"]))
+        return as_json('{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}')(json.dumps(problem["id"]))
 
     class InMemory(httpx2.AsyncClient):
         def __init__(self, transport: Any = None, **given: Any) -> None:
@@ -160,9 +160,9 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once(
         "search",
         "Report this to the server's authors",
     )
-    assert failure.said.startswith("cannot read the answer as JSON: ")
-    assert why in failure.said
-    assert len(failure.said) < 150
+    assert failure.problem.startswith("cannot read the answer as JSON: ")
+    assert why in failure.problem
+    assert len(failure.problem) < 150
 
 
 @every(
@@ -187,7 +187,7 @@ def test_a_message_that_answers_something_else_fails_its_call_at_once(
     failure = failure_of(used(server, _called), backend)
 
     assert (failure.kind, failure.tool) == ("invalid-answer", "search")
-    assert failure.said == "sent a message that does not answer the request"
+    assert failure.problem == "sent a message that does not answer the request"
 
 
 def test_an_error_that_names_no_request_is_this_one_s(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -196,7 +196,7 @@ def test_an_error_that_names_no_request_is_this_one_s(monkeypatch: pytest.Monkey
 
     failure = failure_of(used(server, _called), backend)
 
-    assert (failure.kind, failure.code, failure.said) == (
+    assert (failure.kind, failure.code, failure.problem) == (
         "invalid-answer",
         -32700,
         "answered with the error -32700: what?",
@@ -204,7 +204,7 @@ def test_an_error_that_names_no_request_is_this_one_s(monkeypatch: pytest.Monkey
 
 
 @every(
-    ("status", "kind", "said", "remedy"),
+    ("status", "kind", "problem", "remedy"),
     [
         (401, "authentication", "answered HTTP 401 Unauthorized", "Pass a token= or headers= that the server accepts"),
         (403, "authentication", "answered HTTP 403 Forbidden", "Pass a token= or headers= that the server accepts"),
@@ -221,7 +221,7 @@ def test_an_error_that_names_no_request_is_this_one_s(monkeypatch: pytest.Monkey
     ],
 )
 def test_a_status_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, status: int, kind: str, said: str, remedy: str, backend: Any
+    monkeypatch: pytest.MonkeyPatch, status: int, kind: str, problem: str, remedy: str, backend: Any
 ) -> None:
     """A refusal asks for a token, a server in trouble for patience; what else is no answer is told as it is."""
     more = {"location": "http://x.example/", **({} if status < 400 else {"content-type": "application/json"})}
@@ -230,7 +230,7 @@ def test_a_status_says_what_to_do(
     failure = failure_of(used(server, _called), backend)
 
     assert (failure.kind, failure.tool) == (kind, "search")
-    assert said in failure.said
+    assert problem in failure.problem
     assert failure.remedy.startswith(remedy)
 
 
@@ -244,7 +244,7 @@ def test_an_error_of_the_protocol_is_told_in_its_own_words(
 
     failure = failure_of(used(server, _called), backend)
 
-    assert (failure.code, failure.said) == (-32003, "answered with the error -32003: pay first")
+    assert (failure.code, failure.problem) == (-32003, "answered with the error -32003: pay first")
 
 
 @pytest.mark.parametrize(("size", "fits"), [(1_000, True), (1_001, False)])
@@ -266,7 +266,7 @@ def test_an_answer_is_as_large_as_is_allowed(
         assert failure.code == 5
     else:
         assert failure.kind == ("limit" if status == 200 else "connection")
-        assert ("more than 1000 bytes" if status == 200 else "answered HTTP 500") in failure.said
+        assert ("more than 1000 bytes" if status == 200 else "answered HTTP 500") in failure.problem
 
 
 def test_a_body_that_is_too_large_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -291,26 +291,26 @@ def test_a_body_that_breaks_off_fails_its_call(monkeypatch: pytest.MonkeyPatch, 
     failure, after = fx.run(used(server, called), backend=backend)
 
     assert (failure.kind, after["content"][0]["text"]) == ("invalid-answer", "found")
-    assert failure.said.startswith("cannot read the answer as JSON: EOF")
+    assert failure.problem.startswith("cannot read the answer as JSON: EOF")
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
-@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize("is_complete", [True, False])
 def test_an_answer_may_come_compressed(
-    monkeypatch: pytest.MonkeyPatch, kind: str, is_whole: bool, backend: Any
+    monkeypatch: pytest.MonkeyPatch, kind: str, is_complete: bool, backend: Any
 ) -> None:
     """It is decoded once, within the limit; what is not what it says to be fails its call."""
 
     def answer(id_: str) -> httpx2.Response:
         text = FINE.replace("ID", id_)
-        said = (text if kind == "application/json" else f"data: {text}\n\n").encode()
+        problem = (text if kind == "application/json" else f"data: {text}\n\n").encode()
         given = {"content-type": kind, "content-encoding": "gzip"}
-        return httpx2.Response(200, headers=given, content=gzip.compress(said) if is_whole else said)
+        return httpx2.Response(200, headers=given, content=gzip.compress(problem) if is_complete else problem)
 
     server, _ = serving(monkeypatch, answer)
     end = fx.run_exit(used(server, _called), backend=backend)
 
-    if is_whole:
+    if is_complete:
         assert end == fx.run_exit(fx.succeed({"content": [{"type": "text", "text": "found"}]}))
     else:
         assert failure_of(used(server, _called), backend).tool == "search"
@@ -333,8 +333,8 @@ def test_contents_of_a_large_answer_are_counted_before_they_are_read(
     def answer(id_: str) -> httpx2.Response:
         result = {"content": [{"type": "text", "text": "found"}] * contents}
         text = json.dumps({"jsonrpc": "2.0", "id": json.loads(id_), "result": result})
-        said = text if kind == "application/json" else f"id: 5\ndata: {text}\n\n"
-        return Body(*(said[at : at + 5_000] for at in range(0, len(said), 5_000))).answer(kind)
+        problem = text if kind == "application/json" else f"id: 5\ndata: {text}\n\n"
+        return Body(*(problem[at : at + 5_000] for at in range(0, len(problem), 5_000))).answer(kind)
 
     monkeypatch.setattr(streamable_http, "jsonrpc_message_adapter", Counting())
     server, _ = serving(monkeypatch, answer, limits=McpLimits(contents=4_000))
@@ -345,7 +345,7 @@ def test_contents_of_a_large_answer_are_counted_before_they_are_read(
         assert (is_read, len(end.value["content"])) == (True, contents)
     else:
         (failure,) = end.cause.failures
-        assert (is_read, failure.said) == (False, "the result has 4001 content blocks, more than 4000")
+        assert (is_read, failure.problem) == (False, "the result has 4001 content blocks, more than 4000")
     assert max(parsed) < 1_000
 
 
@@ -379,12 +379,12 @@ def test_a_stream_that_is_left_in_the_middle_is_closed(taken: int, backend: Any)
     assert anyio.run(go, backend=backend) == (taken, taken > 0, True)
 
 
-@pytest.mark.parametrize("said", ['{"jsonrpc":"2.0","id":1,"result":{}}', "{}"])
+@pytest.mark.parametrize("problem", ['{"jsonrpc":"2.0","id":1,"result":{}}', "{}"])
 def test_the_end_of_a_session_may_be_answered_with_anything(
-    monkeypatch: pytest.MonkeyPatch, said: str, caplog: pytest.LogCaptureFixture, backend: Any
+    monkeypatch: pytest.MonkeyPatch, problem: str, caplog: pytest.LogCaptureFixture, backend: Any
 ) -> None:
     """It is no request of the protocol: what comes back for it is no wrong answer."""
-    server, heard = serving(monkeypatch, as_json(FINE), session=said)
+    server, heard = serving(monkeypatch, as_json(FINE), session=problem)
     with caplog.at_level(logging.WARNING):
         fx.run(used(server, _called), backend=backend)
 
@@ -393,7 +393,7 @@ def test_the_end_of_a_session_may_be_answered_with_anything(
 
 
 @pytest.mark.parametrize(
-    ("raised", "said"),
+    ("raised", "problem"),
     [
         (httpx2.ConnectError("nobody there"), "ConnectError: nobody there"),
         (httpx2.ReadTimeout(""), "ReadTimeout"),
@@ -401,7 +401,7 @@ def test_the_end_of_a_session_may_be_answered_with_anything(
     ],
 )
 def test_a_fault_of_the_network_is_one_calls_failure(
-    monkeypatch: pytest.MonkeyPatch, raised: Exception, said: str, backend: Any
+    monkeypatch: pytest.MonkeyPatch, raised: Exception, problem: str, backend: Any
 ) -> None:
     """It fails with the address and what happened; the next call is answered."""
     faults = [raised]
@@ -420,7 +420,7 @@ def test_a_fault_of_the_network_is_one_calls_failure(
     failure, after = fx.run(used(server, called), backend=backend)
 
     assert (failure.kind, failure.remedy) == ("connection", "Check that the server runs, and its URL")
-    assert failure.said == f"cannot reach 'http://localhost/mcp': {said}"
+    assert failure.problem == f"cannot reach 'http://localhost/mcp': {problem}"
     assert after["content"][0]["text"] == "found"
 
 
@@ -435,7 +435,7 @@ def test_a_session_that_has_ended_is_told_as_that(monkeypatch: pytest.MonkeyPatc
     failure = failure_of(used(server, _called), backend)
 
     assert (failure.kind, failure.remedy) == ("connection", "Open the server again")
-    assert failure.said == "the session has ended: the server answered HTTP 404 Not Found"
+    assert failure.problem == "the session has ended: the server answered HTTP 404 Not Found"
 
 
 def test_an_answer_of_the_status_404_is_an_answer(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -456,7 +456,7 @@ def test_a_secret_that_cannot_be_sent_is_told_without_it(
     failure = failure_of(used(server, _called), backend)
 
     assert (failure.kind, heard) == ("authentication", [])
-    assert "'X-Key'" in failure.said
+    assert "'X-Key'" in failure.problem
     assert "s3cr" not in f"{failure!r} {failure}"
 
 
@@ -464,7 +464,7 @@ def test_a_header_of_a_name_that_cannot_be_is_refused(monkeypatch: pytest.Monkey
     """It is told before anything is sent."""
     server, heard = serving(monkeypatch, as_json(FINE), headers={"X Key": "k"})
 
-    assert (failure_of(used(server, _called), backend).said, heard) == ("invalid header name 'X Key'", [])
+    assert (failure_of(used(server, _called), backend).problem, heard) == ("invalid header name 'X Key'", [])
 
 
 def test_every_request_brings_the_headers(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:

@@ -25,7 +25,7 @@ from fxai.messages import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.messages.calls import pending_in, place_late, place_results
+from fxai.messages.calls import insert_late, insert_results, pending_in
 
 A, B = ToolCall("a", "add", {"n": 1}), ToolCall("b", "add", {"n": 2}, dynamic=True)
 
@@ -105,13 +105,13 @@ def test_a_response_goes_behind_its_prompt() -> None:
 def test_a_result_goes_to_the_latest_call_of_its_id() -> None:
     """Ids are unique in a turn alone; one whose call is nowhere goes to the end."""
     turn = AssistantMessage.make(ToolCallPart("a", "add", {}))
-    messages = place_results(
+    messages = insert_results(
         [turn, turn, UserMessage.make("x")], [ToolResultPart("a", "add", 1), ToolResultPart("z", "add", 2)]
     )
 
     assert [m.role for m in messages] == ["assistant", "assistant", "tool", "user", "tool"]
-    assert place_results([], []) == []
-    assert [m.role for m in place_results([], [ToolResultPart("z", "add", 2)])] == ["tool"]
+    assert insert_results([], []) == []
+    assert [m.role for m in insert_results([], [ToolResultPart("z", "add", 2)])] == ["tool"]
 
 
 def _turn(id_: str) -> AssistantMessage:
@@ -125,10 +125,10 @@ def test_late_answers_and_results_go_behind_their_calls() -> None:
     said = UserMessage.make("x")
     messages: list[Any] = [_turn("a"), said, _turn("b"), ToolMessage.make(own, yes), ToolMessage.make(yes, result)]
 
-    placed = place_late(messages)
+    placed = insert_late(messages)
 
     assert placed == [_turn("a"), ToolMessage.make(yes, result), said, _turn("b"), ToolMessage.make(own)]
-    assert place_late(placed) == placed
+    assert insert_late(placed) == placed
 
 
 MESSAGES = st.lists(
@@ -143,8 +143,8 @@ MESSAGES = st.lists(
 @given(MESSAGES)
 def test_placing_late_parts_loses_nothing(messages: list[Any]) -> None:
     """Every part is there afterwards, turns and users keep their order, and a second time changes nothing."""
-    placed = place_late(messages)
+    placed = insert_late(messages)
 
     assert [one for one in placed if one.role != "tool"] == [one for one in messages if one.role != "tool"]
     assert all(part in [each for one in placed for each in one.content] for one in messages for part in one.content)
-    assert place_late(placed) == placed
+    assert insert_late(placed) == placed

@@ -75,9 +75,9 @@ def test_a_prompt_is_a_sequence_of_messages() -> None:
     assert (prompt[0], prompt[-1]) == (SAID, ANSWERED)
     assert list(reversed(prompt)) == [ANSWERED, SAID]
     assert SAID in prompt
-    for place in (2, -3):
-        with pytest.raises(IndexError, match=f"message {place} does not exist: the prompt has 2 messages"):
-            prompt[place]
+    for location in (2, -3):
+        with pytest.raises(IndexError, match=f"message {location} does not exist: the prompt has 2 messages"):
+            prompt[location]
 
 
 def test_appending_leaves_the_prompt_as_it_was() -> None:

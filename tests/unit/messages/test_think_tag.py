@@ -35,8 +35,8 @@ WORDS = st.lists(
 
 
 def _stream(text: str, cuts: Iterable[int], metadata: dict[str, str] | None = None) -> list[StreamPart]:
-    places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
-    deltas = [TextDelta("0", text[start:end]) for start, end in pairwise(places)]
+    locations = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    deltas = [TextDelta("0", text[start:end]) for start, end in pairwise(locations)]
     return [TextStart("0"), *deltas, TextEnd("0", metadata=metadata or {})]
 
 

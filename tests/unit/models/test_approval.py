@@ -428,8 +428,8 @@ def test_a_composite_asks_once_for_all_of_its_calls(backend: Backend) -> None:
     calls: Any = {"calls": entries}
     layer: Any = composite.layer.provide(office.handlers)
 
-    def run(prompt: Any, says: Any) -> Response:
-        model = ScriptedModel.make([says])
+    def run(prompt: Any, states: Any) -> Response:
+        model = ScriptedModel.make([states])
         asked: Any = LanguageModel.generate_text(prompt, toolkit=kit).provide(layer).provide(model.layer)
         response: Response = fx.run(asked, backend=backend)
         return response
@@ -496,8 +496,8 @@ def test_a_history_of_texts_is_left_alone() -> None:
 def test_what_the_user_and_the_system_said_is_shown_whole() -> None:
     """Where a settled request and its answer are left out."""
     office = Office()
-    settled = [ToolMessage.make(ToolResultPart("c1", "wipe", "gone"))]
-    history = Prompt((SystemMessage("Be brief."), *answered(office.asked()).messages, *settled))
+    finished = [ToolMessage.make(ToolResultPart("c1", "wipe", "gone"))]
+    history = Prompt((SystemMessage("Be brief."), *answered(office.asked()).messages, *finished))
     seen = _without_settled(history)
 
     assert len(seen.messages) == len(history.messages) - 1

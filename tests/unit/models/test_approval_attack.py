@@ -258,8 +258,8 @@ def test_a_replayed_history(how: How, backend: Backend) -> None:
     office = Office()
     history = answered(office.asked())
     ledger: Any = ApprovalLedger.in_process()
-    says = [text('{"it": "is gone"}')]
-    first, second = office.program(how, history, says), office.program(how, history, says)
+    states = [text('{"it": "is gone"}')]
+    first, second = office.program(how, history, states), office.program(how, history, states)
     ended: Any = fx.run_exit(first.exit().and_then(second).provide(ledger), backend=backend)
 
     assert problem_of(ended) == "used"

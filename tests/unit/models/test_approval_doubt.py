@@ -190,9 +190,11 @@ STORES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def _talk(office: Office, talk: Any, layer: Any, says: Any, backend: Backend) -> Any:
+def _talk(office: Office, talk: Any, layer: Any, states: Any, backend: Backend) -> Any:
     program: Any = fx.gen(talk)().provide(layer).provide(office.handlers)
-    return fx.run(program.provide(ScriptedModel.make(says).layer).provide(ApprovalLedger.in_process()), backend=backend)
+    return fx.run(
+        program.provide(ScriptedModel.make(states).layer).provide(ApprovalLedger.in_process()), backend=backend
+    )
 
 
 @every("store", [None, *STORES])
@@ -215,8 +217,8 @@ def test_a_chat_runs_a_call_once(store: str | None, how: str, tmp_path: Path, ba
         yield from said(chat, Prompt((turn, yes))).exit()
         return (yield from chat.history)
 
-    says = [[call("wipe", {"disk": "a"}, id="c1")], text("Done."), text("Not again.")]
-    history: Prompt = _talk(office, talk, layer, says, backend)
+    states = [[call("wipe", {"disk": "a"}, id="c1")], text("Done."), text("Not again.")]
+    history: Prompt = _talk(office, talk, layer, states, backend)
 
     assert office.ran == [Wipe("a")]
     assert results_of(history)[:2] == [["gone"], ["gone"]]
@@ -241,10 +243,10 @@ def test_a_chat_knows_what_runs(store: str, tmp_path: Path, backend: Backend) ->
         yield from chat.generate_text(ToolMessage.make(one.approve()), toolkit=office.kit)
         return (yield from chat.history)
 
-    says = [[call("wipe", {"disk": "a"}, id="c1")], text("Done.")]
+    states = [[call("wipe", {"disk": "a"}, id="c1")], text("Done.")]
     handled: Any = fx.gen(talk)().provide(Chat.stored("c")).provide(wipe.handler(fx.gen(look)))
     program: Any = handled.provide(office.look.handler(_dust)).provide(stored)
-    history: Prompt = fx.run(program.provide(ScriptedModel.make(says).layer), backend=backend)
+    history: Prompt = fx.run(program.provide(ScriptedModel.make(states).layer), backend=backend)
 
     assert seen == ["execution-in-doubt"]
     assert results_of(history)[0] == ["gone"]
@@ -294,9 +296,9 @@ def test_a_memory_runs_a_call_once(kind: str, streams: bool, tmp_path: Path, bac
     office, memory = Office(), MEMORIES[kind](tmp_path)
     agent = Agent.make("a", toolkit=office.kit).with_memory(memory)
 
-    def run(prompt: Any, *says: Any) -> Any:
+    def run(prompt: Any, *states: Any) -> Any:
         asked: Any = agent.stream(prompt).collect() if streams else agent.execute(prompt)
-        ended = asked.provide(office.handlers).provide(ScriptedModel.make(list(says)).layer)
+        ended = asked.provide(office.handlers).provide(ScriptedModel.make(list(states)).layer)
         return fx.run_exit(ended, backend=backend)
 
     run("Clean up.", [call("wipe", {"disk": "a"}, id="c1")])
@@ -316,8 +318,8 @@ def _agent_in(memory: Memory, office: Office) -> Callable[..., Any]:
     """Runs an agent with that memory: the exit of one run, and with it what its model was shown."""
     agent = Agent.make("a", toolkit=office.kit).with_memory(memory)
 
-    def run(prompt: Any, *says: Any, streams: bool = False, backend: Backend = "asyncio", layer: Any = None) -> Any:
-        model = ScriptedModel.make(list(says))
+    def run(prompt: Any, *states: Any, streams: bool = False, backend: Backend = "asyncio", layer: Any = None) -> Any:
+        model = ScriptedModel.make(list(states))
         office.models.append(model)
         asked: Any = agent.stream(prompt).collect() if streams else agent.execute(prompt)
         program = asked.provide(office.handlers if layer is None else layer).provide(model.layer)

@@ -46,8 +46,8 @@ def _turn_of(program: Any) -> EffectOf[Any, Any, Any]:
     return turn
 
 
-def _run(program: Any, says: Any, backend: Backend, layer: Any = None) -> Any:
-    model = ScriptedModel.make(says)
+def _run(program: Any, states: Any, backend: Backend, layer: Any = None) -> Any:
+    model = ScriptedModel.make(states)
     return fx.run(program.provide(Chat.layer() if layer is None else layer).provide(model.layer), backend=backend)
 
 
@@ -317,8 +317,8 @@ def test_what_an_approval_ran_is_kept_whatever_comes_after(backend: Backend) -> 
         response = yield from chat.generate_text(toolkit=office.kit)
         return response.text, (yield from chat.history)
 
-    says = [call("wipe", {"disk": "a"}), fails(RateLimitError()), text("Done.")]
-    said, history = _run(talk().provide(office.handlers), says, backend)
+    states = [call("wipe", {"disk": "a"}), fails(RateLimitError()), text("Done.")]
+    said, history = _run(talk().provide(office.handlers), states, backend)
 
     assert (said, office.ran) == ("Done.", [Wipe("a")])
     assert [message.role for message in history] == ["user", "assistant", "tool", "assistant"]
@@ -417,7 +417,7 @@ STORES = ("memory", "files", "sqlite")
 _HISTORY: Any = fx.service(Chat).flat_map(lambda chat: chat.history)
 
 
-def _told(chat_id: str, question: str) -> Any:
+def _warned(chat_id: str, question: str) -> Any:
     """A turn of a chat in a store."""
     talk: Any = fx.service(Chat).flat_map(lambda chat: chat.generate_text(question))
     return talk.provide(Chat.stored(chat_id))
@@ -431,7 +431,7 @@ def test_a_store_keeps_what_was_said(kind: str, tmp_path: Path, backend: Backend
     @fx.gen
     def talk() -> Any:
         for name in names:
-            yield from _told(name, f"say {name}")
+            yield from _warned(name, f"say {name}")
         again = yield from _turn_of(_HISTORY.provide(Chat.stored("../a")))
         fresh = yield from _turn_of(_HISTORY.provide(Chat.stored("new", HELLO)))
         store = yield from ChatStore
@@ -449,8 +449,8 @@ def test_a_store_keeps_what_was_said(kind: str, tmp_path: Path, backend: Backend
 @pytest.mark.parametrize("kind", ["files", "sqlite"])
 def test_a_store_outlives_its_layer(kind: str, tmp_path: Path, backend: Backend) -> None:
     """Another building of the layer, here on another event loop, goes on where the first one ended."""
-    _run(_told("a", "one"), [text("1")], backend, _stores(tmp_path)[kind])
-    _run(_told("a", "two"), [text("2")], "asyncio", _stores(tmp_path)[kind])
+    _run(_warned("a", "one"), [text("1")], backend, _stores(tmp_path)[kind])
+    _run(_warned("a", "two"), [text("2")], "asyncio", _stores(tmp_path)[kind])
     history = _run(_HISTORY.provide(Chat.stored("a")), [], backend, _stores(tmp_path)[kind])
 
     assert _said(history) == [("user", "one"), ("assistant", "1"), ("user", "two"), ("assistant", "2")]
@@ -487,7 +487,7 @@ def test_time_to_live(kind: str, tmp_path: Path, backend: Backend) -> None:
 @every("garbage", ["garbage", '{"chat": "a", "expires": null, "history": [{"role": "x"}]}', "", "[]"])
 def test_what_is_no_history_is_a_typed_failure(kind: str, garbage: str, tmp_path: Path, backend: Backend) -> None:
     """It says where, and what was there is left alone."""
-    _run(_told("a", "one"), [text("1")], backend, _stores(tmp_path)[kind])
+    _run(_warned("a", "one"), [text("1")], backend, _stores(tmp_path)[kind])
     if kind == "files":
         (path,) = (tmp_path / "chats").glob("*.json")
     else:
@@ -495,7 +495,7 @@ def test_what_is_no_history_is_a_typed_failure(kind: str, garbage: str, tmp_path
     kept = garbage if kind == "files" else garbage * 200 + "x" * 999
     path.write_text(kept)
     model = ScriptedModel.make([])
-    program: Any = _told("a", "two").provide(_stores(tmp_path)[kind]).provide(model.layer)
+    program: Any = _warned("a", "two").provide(_stores(tmp_path)[kind]).provide(model.layer)
     ended: Any = fx.run_exit(program, backend=backend)
     failure = ended.cause.failures[0]
 
@@ -521,7 +521,7 @@ def test_a_file_that_was_changed_or_is_of_another_chat_is_refused(tmp_path: Path
     """What was said is not read as something else, and not as if somebody else had said it."""
     store = ChatStore.files(tmp_path)
     for chat_id in "ab":
-        _run(_told(chat_id, "one"), [text("1")], "asyncio", store)
+        _run(_warned(chat_id, "one"), [text("1")], "asyncio", store)
     (first,), (second,) = tmp_path.glob("a-*.json"), tmp_path.glob("b-*.json")
     whole = first.read_bytes()
     first.write_bytes(whole.replace(b'"one"', b'"two"'))
@@ -536,7 +536,7 @@ def test_a_file_that_was_changed_or_is_of_another_chat_is_refused(tmp_path: Path
 def test_a_row_that_was_changed_is_refused_until_the_chat_is_deleted(tmp_path: Path) -> None:
     """What is forgotten on purpose is forgotten without a word."""
     store = ChatStore.sqlite(tmp_path / "deep" / "chats.db")
-    _run(_told("a", "one"), [text("1")], "asyncio", store)
+    _run(_warned("a", "one"), [text("1")], "asyncio", store)
     with closing(sqlite3.connect(tmp_path / "deep" / "chats.db", isolation_level=None)) as database:
         database.execute("UPDATE chat_save SET data = replace(data, 'one', 'two')")
     failure = _load_refused(store)
@@ -575,7 +575,7 @@ def test_an_unwritten_turn_leaves_the_file_as_it_was(
 ) -> None:
     """No part of the turn is in it, no other file remains, and the failure is typed."""
     store = ChatStore.files(tmp_path)
-    _run(_told("a", "one"), [text("1")], backend, store)
+    _run(_warned("a", "one"), [text("1")], backend, store)
     (path,) = tmp_path.glob("*.json")
     before = path.read_bytes()
 
@@ -583,7 +583,7 @@ def test_an_unwritten_turn_leaves_the_file_as_it_was(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    program: Any = _told("a", "two").provide(store).provide(ScriptedModel.make([text("2")]).layer)
+    program: Any = _warned("a", "two").provide(store).provide(ScriptedModel.make([text("2")]).layer)
     ended: Any = fx.run_exit(program, backend=backend)
 
     assert ended.cause.failures[0].doing == "save"
@@ -597,7 +597,7 @@ def test_turns_of_one_kept_chat_are_serialised(kind: str, tmp_path: Path, backen
 
     @fx.gen
     def talk() -> Any:
-        yield from fx.for_each(range(4), lambda n: _told("a", f"q{n}"), concurrency=None)
+        yield from fx.for_each(range(4), lambda n: _warned("a", f"q{n}"), concurrency=None)
         return (yield from _turn_of(_HISTORY.provide(Chat.stored("a"))))
 
     history = _run(talk(), [[delay(0.002), "ok"]] * 4, backend, _stores(tmp_path)[kind])
@@ -658,6 +658,6 @@ def test_a_store_of_ones_own(backend: Backend) -> None:
             return fx.succeed(None)
 
     shelf = Shelf()
-    _run(_told("a", "hi"), [text("ok")], backend, Layer.succeed(ChatStore, shelf))
+    _run(_warned("a", "hi"), [text("ok")], backend, Layer.succeed(ChatStore, shelf))
 
     assert _said(shelf.kept["a"]) == [("user", "hi"), ("assistant", "ok")]

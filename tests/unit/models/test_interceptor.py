@@ -8,7 +8,7 @@ from returns.result import Success
 
 from fxai import Agent, LanguageModel, Memory, Tool, Toolkit, fx
 from fxai.effects import Layer
-from fxai.models.interceptor import CallInfo, Interceptor, RunInfo, TurnInfo, WorkInfo, intercept
+from fxai.models.interceptor import InterceptedCall, Interceptor, RunInfo, TurnInfo, WorkInfo, intercept
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Outcome
 
@@ -25,11 +25,11 @@ class Notes(Interceptor):
         self.seen: list[str] = []
 
     def _note(self, what: str, effect: Any) -> Any:
-        def begin() -> Any:
+        def start() -> Any:
             self.seen.append(f"{self.name}{what}")
             return effect
 
-        return fx.suspend(begin)
+        return fx.suspend(start)
 
     def run(self, about: RunInfo, running: Any) -> Any:
         """Notes the agent."""
@@ -37,20 +37,20 @@ class Notes(Interceptor):
 
     def turn(self, about: TurnInfo, asking: Any) -> Any:
         """Notes the place."""
-        return self._note(f"turn {about.place}", asking)
+        return self._note(f"turn {about.location}", asking)
 
     def stream_turn(self, about: TurnInfo, parts: Any) -> Any:
         """Notes the place."""
-        self.seen.append(f"{self.name}stream {about.place}")
+        self.seen.append(f"{self.name}stream {about.location}")
         return parts
 
-    def admit(self, about: CallInfo, asking: Any) -> Any:
+    def admit(self, about: InterceptedCall, asking: Any) -> Any:
         """Notes the tool."""
         return self._note(f"admit {about.call.name}", asking)
 
-    def call(self, about: CallInfo, running: Any) -> Any:
+    def call(self, about: InterceptedCall, running: Any) -> Any:
         """Notes the place and the tool."""
-        return self._note(f"call {about.place}/{about.index} {about.call.name}", running)
+        return self._note(f"call {about.location}/{about.index} {about.call.name}", running)
 
     def work(self, about: WorkInfo, working: Any) -> Any:
         """Notes the name."""
@@ -89,7 +89,7 @@ def test_what_it_gives_stands_in_the_place_of_the_call() -> None:
     """A call that an interceptor answers does not reach its handler."""
 
     class Seven(Interceptor):
-        def call(self, about: CallInfo, running: Any) -> Any:
+        def call(self, about: InterceptedCall, running: Any) -> Any:
             return fx.succeed(Outcome(7, 7))
 
     def never(_: int) -> Success[int]:
@@ -105,7 +105,7 @@ def test_a_call_that_is_answered_outside_may_be_answered_by_it() -> None:
     """An external tool waits for its result, unless an interceptor has it."""
 
     class Known(Interceptor):
-        def admit(self, about: CallInfo, asking: Any) -> Any:
+        def admit(self, about: InterceptedCall, asking: Any) -> Any:
             return fx.succeed(Outcome(5, 5)) if about.call.params == 1 else asking
 
     outside = Tool.make("outside", parameters=int, success=int).external()
@@ -120,7 +120,7 @@ def test_an_approval_is_asked_for_inside_of_it() -> None:
     """It may name the request, and answer in its place."""
 
     class Named(Interceptor):
-        def admit(self, about: CallInfo, asking: Any) -> Any:
+        def admit(self, about: InterceptedCall, asking: Any) -> Any:
             about.approval_id = f"number-{about.index}"
             return asking
 

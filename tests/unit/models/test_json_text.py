@@ -37,7 +37,7 @@ class Query(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class Place(msgspec.Struct, frozen=True):
+class UsageKey(msgspec.Struct, frozen=True):
     """Where it is."""
 
     at: tuple[int, str]
@@ -48,7 +48,7 @@ class Place(msgspec.Struct, frozen=True):
 class Kind(msgspec.Struct, frozen=True, tag=True):
     """One that has a place."""
 
-    place: Place
+    place: UsageKey
     more: str = "none"
 
 
@@ -61,9 +61,9 @@ class Other(msgspec.Struct, frozen=True, tag=True):
 class Both(msgspec.Struct, frozen=True):
     """What strict forms write otherwise."""
 
-    one: Place
+    one: UsageKey
     either: Kind | Other
-    listed: tuple[Place, ...] = ()
+    listed: tuple[UsageKey, ...] = ()
 
 
 RAW: dict[str, Any] = {
@@ -239,8 +239,8 @@ def test_a_models_call_runs_as_it_was_meant(tool: Any, how: How, backend: Backen
     """In every way of asking: what runs, stands in the response and in the history, marked, and once."""
     office = Office(tool)
     called_it, answer = call("wipe", SAID, id="c1"), text('{"a": "b"}')
-    says = [[called_it, answer]] if how == "generate_object" else [[called_it], answer]
-    ended = office.exit(how, "Go.", says, backend)
+    states = [[called_it, answer]] if how == "generate_object" else [[called_it], answer]
+    ended = office.exit(how, "Go.", states, backend)
 
     assert [plain(params) for params in office.ran] == [MEANT]
     parts = parts_of(ended)

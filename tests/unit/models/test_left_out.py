@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from returns.result import Result, Success
 
-from fxai import LanguageModel, Layer, PreparedTools, Tool, Toolkit, fx
+from fxai import LanguageModel, Layer, Tool, Toolkit, fx
 from fxai.messages import Finish, Part, ToolCall, WarningPart
-from fxai.models import LeftOut, ToolChoice
+from fxai.models import LeftOut, PreparedTools, ToolChoice
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
 from tests.kit.floor_schema import schema_of, tool_breaches

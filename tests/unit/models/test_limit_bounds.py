@@ -219,7 +219,7 @@ def test_what_is_beyond_all_numbers_stays_there(stored: Allowances) -> None:
     """Twice more than a database can count is not less than once, and no error."""
     claim = Claim("beyond", MOST, MOST)
     for id_ in ("a", "b", "c"):
-        stored.settle(id_, (claim.of(10**30),), now=0.0)
+        stored.commit(id_, (claim.of(10**30),), now=0.0)
     assert stored.look_up("beyond", now=0.0).committed == MOST
     assert stored.reserve("d", (claim.of(1),), now=0.0) is not None
 

@@ -13,7 +13,7 @@ from returns.result import Failure, Result
 from fxai.effects import Backend, Effect, EffectOf, Gen, Layer, fx
 from fxai.messages import RateLimitError, Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
-from fxai.storage.allowance_rows import Claim, Level, Refusal
+from fxai.storage.allowance_rows import Claim, Level, LimitExceeded
 from fxai.testing import ScriptedModel, TestClock, delay, finish, text
 from tests.kit.postgres import POSTGRES, server_of
 from tests.kit.trials import examples
@@ -47,9 +47,9 @@ class Counted:
         self.count = 0
         reserve: Any = allowances.reserve
 
-        def counted(*given: Any, **options: Any) -> Refusal | None:
+        def counted(*given: Any, **options: Any) -> LimitExceeded | None:
             self.count += 1
-            refusal: Refusal | None = reserve(*given, **options)
+            refusal: LimitExceeded | None = reserve(*given, **options)
             return refusal
 
         setattr(allowances, "reserve", counted)  # noqa: B010  # a method
@@ -257,7 +257,7 @@ def test_in_the_line_of_the_allowances_nobody_is_passed(steps: list[tuple[str, i
             before = standing[: standing.index(who)] if who in standing else standing
             refusal = allowances.reserve(str(who), (Claim("k", wanted, 100, 60.0),), now=now, wait=10)
             if before or sum(held.values()) + wanted > 100:
-                expected = Refusal(Claim("k", wanted, 100, 60.0), Level(0, sum(held.values())), None, len(before))
+                expected = LimitExceeded(Claim("k", wanted, 100, 60.0), Level(0, sum(held.values())), None, len(before))
                 assert refusal == expected
                 line = {one: kept for one, kept in line.items() if kept[0] > now or one == who}
                 line[who] = now + 10, wanted
@@ -267,7 +267,7 @@ def test_in_the_line_of_the_allowances_nobody_is_passed(steps: list[tuple[str, i
                 line.pop(who, None)
         elif what == "end" and who in held:
             del held[who]
-            allowances.settle(str(who), (Claim("k", 0, 100, 60.0),), now=now)
+            allowances.commit(str(who), (Claim("k", 0, 100, 60.0),), now=now)
         elif what == "leave" and who in line:
             del line[who]
             allowances.leave(str(who), (Claim("k", 0, 100, 60.0),))
@@ -287,13 +287,13 @@ def test_two_processes_stand_in_one_line(kind: str, tmp_path: Path, request: pyt
     refusal = other.reserve("small", (small,), now=2.0, wait=10)
     assert refusal is not None
     assert (refusal.ahead, refusal.may_wait, refusal.retry_at) == (1, True, None)
-    one.settle("first", (small.of(0),), now=3.0)
+    one.commit("first", (small.of(0),), now=3.0)
     assert other.reserve("small", (small,), now=4.0, wait=10) is not None
     assert one.reserve("large", (large,), now=5.0, wait=10) is None
-    one.settle("large", (large.of(0),), now=6.0)
+    one.commit("large", (large.of(0),), now=6.0)
     assert other.reserve("small", (small,), now=7.0, wait=10) is None
 
-    one.settle("small", (small.of(0),), now=8.0)
+    one.commit("small", (small.of(0),), now=8.0)
     assert one.reserve("gone", (large.of(101),), now=8.0, wait=10) is not None  # can never be: it does not stand
     assert other.reserve("next", (small,), now=8.0) is None
 

@@ -9,19 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai import PreparedTools
 from fxai.annotations import ExplicitNull, Strict
 from fxai.messages import InvalidRequestError, UnsupportedSchemaError
 from fxai.models import PreparationError, ToolChoice
 from fxai.models.prepared_tools import (
     AnyTool,
     Notes,
-    Settled,
+    PreparedTools,
+    ToolForm,
     Toolset,
     WireCall,
     choose_tools,
+    form_of,
     options_of,
-    settle,
     without_nulls,
 )
 from fxai.providers import anthropic, openai
@@ -52,11 +52,11 @@ class Options(msgspec.Struct, frozen=True):
     depth: int | None = None
 
 
-def _settle(tool: AnyTool, rules: StrictRules, *, config: bool | None, default: bool | None, notes: Notes) -> Settled:
+def _settle(tool: AnyTool, rules: StrictRules, *, config: bool | None, default: bool | None, notes: Notes) -> ToolForm:
     of_api = RESPONSES if rules is OPENAI else MESSAGES
-    settled = settle(tool, of_api, rules, config=config, default=default, notes=notes)
-    assert settled is not None
-    return settled
+    forms = form_of(tool, of_api, rules, config=config, default=default, notes=notes)
+    assert forms is not None
+    return forms
 
 
 def _prepared(*betas: str, toolsets: tuple[Toolset, ...] = ()) -> PreparedTools:
@@ -64,7 +64,7 @@ def _prepared(*betas: str, toolsets: tuple[Toolset, ...] = ()) -> PreparedTools:
     notes.betas += betas
     add = _settle(Tool.dynamic("Calculator.add", parameters=PAGE), OPENAI, config=None, default=True, notes=notes)
     fields: dict[str, Any] = {"tools": [{"name": "Calculator__add"}], "tool_choice": None}
-    return PreparedTools.make(fields, NAMES, notes=notes, settled=[add], toolsets=toolsets)
+    return PreparedTools.make(fields, NAMES, notes=notes, forms=[add], toolsets=toolsets)
 
 
 def test_what_is_not_to_be_sent_is_in_no_field() -> None:
@@ -155,10 +155,10 @@ def test_the_flag_and_the_schema_agree(
     """The tool says, else the configuration, else the provider; only what is strict is transformed."""
     tool = Tool.make("search", parameters=Query).annotate(Strict, annotation)
     notes = Notes()
-    settled = _settle(tool, OPENAI, config=config, default=default, notes=notes)
+    forms = _settle(tool, OPENAI, config=config, default=default, notes=notes)
 
-    assert settled.strict is strict
-    assert (settled.document == tool.json_schema()) is (strict is not True)
+    assert forms.strict is strict
+    assert (forms.document == tool.json_schema()) is (strict is not True)
     assert [warning.kind for warning in notes.warnings] == (["not-strict"] if config and default is None else [])
 
 
@@ -167,9 +167,9 @@ def test_what_cannot_be_strict_is_sent_as_given_and_noted(rules: Any) -> None:
     """Unless the tool asks for it: then it is an error that names tool, place, keyword and the way out."""
     free = Tool.dynamic("free", parameters=OPEN)
     notes = Notes()
-    settled = _settle(free, rules, config=None, default=True, notes=notes)
+    forms = _settle(free, rules, config=None, default=True, notes=notes)
 
-    assert (settled.strict, settled.document) == (False, OPEN)
+    assert (forms.strict, forms.document) == (False, OPEN)
     assert notes.warnings[0].subject == "free"
     assert "additionalProperties" in notes.warnings[0].message
     with pytest.raises(PreparationError) as raised:
@@ -218,7 +218,7 @@ def test_what_is_not_strict_for_one_reason_is_noted_with_it() -> None:
     """The warning names the tool and the one obstacle; `loosened` leaves a flag that was never said unsaid."""
     notes = Notes()
     one = Tool.dynamic("one", parameters={"type": "object", "properties": {"any": {}}})
-    settled = _settle(one, OPENAI, config=None, default=True, notes=notes)
+    forms = _settle(one, OPENAI, config=None, default=True, notes=notes)
 
     assert [(warning.kind, warning.subject, warning.message) for warning in notes.warnings] == [
         (
@@ -227,7 +227,7 @@ def test_what_is_not_strict_for_one_reason_is_noted_with_it() -> None:
             f"the tool 'one' is not sent as strict: openai has no form for {ANYTHING}",
         )
     ]
-    loosened = [settled.loosen(notes), Settled(one, None).loosen(notes)]
+    loosened = [forms.loosen(notes), ToolForm(one, None).loosen(notes)]
     assert [one.strict for one in loosened if one is not None] == [False, None]
 
 

@@ -404,15 +404,15 @@ def test_what_could_not_be_written_is_written_with_the_next(
 ) -> None:
     """The answer stands, a line in the log says why; the use of both requests is counted once each."""
     allowances, away = Allowances.in_process(), list[str]()
-    settle = allowances.settle
+    commit = allowances.commit
 
     def fails_at_first(id_: str, *given: Any, **options: Any) -> None:
         if not away:
             away.append(id_)
             raise OSError("the disk is full")
-        settle(id_, *given, **options)
+        commit(id_, *given, **options)
 
-    monkeypatch.setattr(allowances, "settle", fails_at_first)
+    monkeypatch.setattr(allowances, "commit", fails_at_first)
     turn = [text("Yes."), finish("stop", Usage(20, 5))]
     model = limit(ScriptedModel.make([turn, turn]).layer, TEAM, allowances=allowances)
     asked = LanguageModel.generate_text("?")

@@ -159,8 +159,8 @@ def test_characters_cut_between_deltas_are_joined(wire: str, text: str, cuts: li
 
 def _pieces(text: str, cuts: list[int]) -> list[str]:
     encoded = text.encode("utf-16-le")
-    places = sorted({0, len(encoded), *(2 * (cut % (len(encoded) // 2 + 1)) for cut in cuts)})
-    return [encoded[start:end].decode("utf-16-le", "surrogatepass") for start, end in pairwise(places)]
+    locations = sorted({0, len(encoded), *(2 * (cut % (len(encoded) // 2 + 1)) for cut in cuts)})
+    return [encoded[start:end].decode("utf-16-le", "surrogatepass") for start, end in pairwise(locations)]
 
 
 @every("wire", WIRES)
@@ -236,7 +236,7 @@ def test_calls_are_read_whatever_identifies_them(data: st.DataObject) -> None:
     for at, (name, city) in enumerate(wanted):
         text = f'{{"city":"{city}"}}'
         cut = data.draw(st.integers(0, len(text) - 1))
-        place = {"own": at, "zero": 0, "none": None}[index]
+        location = {"own": at, "zero": 0, "none": None}[index]
         for number, piece in enumerate((text[:cut], text[cut:])):
             names = {
                 "own": f"c{at}",
@@ -244,7 +244,7 @@ def test_calls_are_read_whatever_identifies_them(data: st.DataObject) -> None:
                 "first": None if number else f"c{at}",
                 "none": None,
             }
-            pieces.append(_piece(place, names[ids], None if number else name, piece))
+            pieces.append(_piece(location, names[ids], None if number else name, piece))
 
     assert _chunks(*pieces) == [(name, {"city": city}) for name, city in wanted]
 

@@ -18,8 +18,8 @@ from fxai.schema import JsonSchema, Schema, SchemaError
 from fxai.schema.budget import (
     MAX_FAULTS,
     MAX_LEVELS,
+    MAX_LOCATIONS,
     MAX_PATTERN,
-    MAX_PLACES,
     MAX_SCHEMAS,
     MAX_STEPS,
     Growth,
@@ -234,9 +234,9 @@ def test_documents_deeper_than_the_one_limit_are_refused(levels: int) -> None:
         "/allOf/0": lambda inner: {"allOf": [inner]},
         "/default/0": lambda inner: {"default": [inner]},
     }
-    for place, form in forms.items():
+    for location, form in forms.items():
         assert refusal(nest(levels, form, {})) == (
-            f"no usable JSON Schema: {place * 4}/…: expected at most 128 levels of nesting, found deeper nesting"
+            f"no usable JSON Schema: {location * 4}/…: expected at most 128 levels of nesting, found deeper nesting"
         )
     assert "at most 128 levels of schemas that hold for one value" in refusal(chain(levels, lambda ref: ref, {}))
 
@@ -378,8 +378,8 @@ def test_strict_forms_count_what_unions_multiply() -> None:
     ):
         document = JsonSchema.of(plain)
         for rules in (OPENAI, ANTHROPIC):
-            (obstacle,) = strict_form(document, rules).failure()
-            assert f"its strict form takes more than {MAX_PLACES} steps" in obstacle.reason
+            (feature,) = strict_form(document, rules).failure()
+            assert f"its strict form takes more than {MAX_LOCATIONS} steps" in feature.reason
 
 
 def test_strict_forms_do_not_compare_all_with_all() -> None:
@@ -405,7 +405,7 @@ def test_grammars_count_their_steps_and_their_repetitions() -> None:
     """What a grammar cannot ask for is a failure that names the place; nothing raw is raised."""
     wide = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(6_000)}}
     cases = {
-        f"the grammar needs more than {MAX_PLACES} steps": wide,
+        f"the grammar needs more than {MAX_LOCATIONS} steps": wide,
         "must be at most 50000 for a grammar": {"type": "string", "minLength": 10**12},
         "must be at most 1000 for a grammar": {"type": "array", "items": {"type": "null"}, "minItems": 10**9},
         "a grammar cannot count to this number": {"type": "integer", "minimum": 10**300},
@@ -511,10 +511,10 @@ NO_REFERENCES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@every(("plain", "place"), NO_REFERENCES)
-def test_references_that_are_none_are_refused(plain: dict[str, Any], place: str) -> None:
+@every(("plain", "location"), NO_REFERENCES)
+def test_references_that_are_none_are_refused(plain: dict[str, Any], location: str) -> None:
     """What is no URI, and an index that is no JSON pointer's, is a `SchemaError` at its place, and no other error."""
-    assert place in refusal(plain)
+    assert location in refusal(plain)
 
 
 @every(

@@ -329,15 +329,15 @@ HOLDERS: list[tuple[Any, Callable[[float], Any], str]] = [
 
 
 @every("number", [float("nan"), float("inf"), float("-inf")])
-@every(("type_", "wrap", "place"), HOLDERS)
-def test_numbers_that_json_has_not_are_faults_both_ways(number: float, type_: Any, wrap: Any, place: str) -> None:
+@every(("type_", "wrap", "location"), HOLDERS)
+def test_numbers_that_json_has_not_are_faults_both_ways(number: float, type_: Any, wrap: Any, location: str) -> None:
     """NaN and the infinities are never written, as null or otherwise, and never read."""
     schema = Schema.of(type_)
 
-    assert [fault.pointer for fault in schema.encode(wrap(number)).failure().faults] == [place]
-    assert [fault.pointer for fault in schema.encode_json(wrap(number)).failure().faults] == [place]
+    assert [fault.pointer for fault in schema.encode(wrap(number)).failure().faults] == [location]
+    assert [fault.pointer for fault in schema.encode_json(wrap(number)).failure().faults] == [location]
     if type_ is not Point:
-        assert [fault.pointer for fault in schema.decode(wrap(number)).failure().faults] == [place]
+        assert [fault.pointer for fault in schema.decode(wrap(number)).failure().faults] == [location]
 
 
 def test_equal_forms_of_a_value_are_taken() -> None:
@@ -471,16 +471,24 @@ def test_faults_may_become_anything_and_nothing_is_raised() -> None:
     schema, stamped, long = Schema.of(Sum), Schema.of(dict[str, Schema.EpochMillis]), " " * 200
     wrong = [fault.pointer for fault in schema.decode({"a": "x"}).failure().faults]
 
-    def places(faults: tuple[Fault, ...]) -> list[str]:
+    def locations(faults: tuple[Fault, ...]) -> list[str]:
         return [fault.pointer for fault in faults]
 
-    assert schema.decode_or({"a": 1, "b": 2.0}, places) == schema.decode_json_or('{"a":1,"b":2.0}', places) == Sum(1, 2)
-    assert schema.decode_or({"a": "x"}, places) == wrong == ["/a", "/b"]
-    assert schema.decode_json_or('{"a":"x"}', places) == schema.decode_json_or('{"a":"x"}' + long, places) == wrong
-    assert schema.decode_json_or("", places) == schema.decode_json_or(long, places) == wrong
-    assert schema.decode_json_or("{", places) == schema.decode_json_or("{" + long, places) == [""]
-    assert schema.decode_or(float("nan"), places) == [""]
-    assert stamped.decode_or({"t": 10**30}, places) == stamped.decode_json_or(f'{{"t": {10**30}}}', places) == ["/t"]
+    assert (
+        schema.decode_or({"a": 1, "b": 2.0}, locations)
+        == schema.decode_json_or('{"a":1,"b":2.0}', locations)
+        == Sum(1, 2)
+    )
+    assert schema.decode_or({"a": "x"}, locations) == wrong == ["/a", "/b"]
+    assert (
+        schema.decode_json_or('{"a":"x"}', locations) == schema.decode_json_or('{"a":"x"}' + long, locations) == wrong
+    )
+    assert schema.decode_json_or("", locations) == schema.decode_json_or(long, locations) == wrong
+    assert schema.decode_json_or("{", locations) == schema.decode_json_or("{" + long, locations) == [""]
+    assert schema.decode_or(float("nan"), locations) == [""]
+    assert (
+        stamped.decode_or({"t": 10**30}, locations) == stamped.decode_json_or(f'{{"t": {10**30}}}', locations) == ["/t"]
+    )
 
 
 def test_structs_are_looked_at_once_and_those_that_hold_themselves_in_each_type() -> None:

@@ -113,13 +113,13 @@ UNUSABLE: list[tuple[Any, str, str]] = [
 ]
 
 
-@every(("document", "place", "said"), UNUSABLE)
-def test_an_unusable_document_is_refused_when_it_is_made(document: Any, place: str, said: str) -> None:
+@every(("document", "location", "said"), UNUSABLE)
+def test_an_unusable_document_is_refused_when_it_is_made(document: Any, location: str, said: str) -> None:
     """The message names the place, and what to do."""
     with pytest.raises(SchemaError) as raised:
         JsonSchema.of(document)
 
-    assert f"{place}: expected" in str(raised.value) or not place
+    assert f"{location}: expected" in str(raised.value) or not location
     assert said in str(raised.value)
 
 
@@ -128,7 +128,7 @@ def test_every_mistake_of_a_document_is_named() -> None:
     with pytest.raises(SchemaError) as raised:
         JsonSchema.of({"type": "x", "properties": {"a": {"pattern": "("}}, "$ref": "#/nowhere"})
 
-    assert all(place in str(raised.value) for place in ("/type: ", "/properties/a/pattern: ", "/$ref: "))
+    assert all(location in str(raised.value) for location in ("/type: ", "/properties/a/pattern: ", "/$ref: "))
 
 
 @every(

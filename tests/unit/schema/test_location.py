@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from fxai.schema.budget import MAX_PLACES, MAX_SCHEMAS, ExhaustedError
+from fxai.schema.budget import MAX_LOCATIONS, MAX_SCHEMAS, ExhaustedError
 from fxai.schema.dialect import LATEST
 from fxai.schema.location import (
     MISSING,
-    PlaceError,
-    Reader,
+    DocumentReader,
+    LocationError,
     References,
     Site,
     lookup,
@@ -129,7 +129,7 @@ def test_names_are_looked_for_everywhere_inside() -> None:
 
 def test_a_place_is_read_as_one_flat_conjunction() -> None:
     """Each schema once, however often it is referred to; a circle of conjunctions ends."""
-    reader = Reader(
+    reader = DocumentReader(
         {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"allOf": [{"$ref": "#"}]}}}
     )
 
@@ -154,9 +154,9 @@ def test_a_place_is_read_as_one_flat_conjunction() -> None:
 )
 def test_what_cannot_be_followed_is_told_with_its_place(schema: dict[str, Any], keyword: str) -> None:
     """A reader follows references by pointers and anchors of the document's own address alone."""
-    reader = Reader(schema)
+    reader = DocumentReader(schema)
 
-    with pytest.raises(PlaceError) as raised:
+    with pytest.raises(LocationError) as raised:
         reader.together((reader.root,))
 
     assert raised.value.keyword == keyword
@@ -166,9 +166,9 @@ def test_what_cannot_be_followed_is_told_with_its_place(schema: dict[str, Any], 
 def test_reading_is_counted() -> None:
     """A document whose places multiply uses up its budget instead of the reader's time."""
     levels = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}", "title": str(k)} for k in (0, 1)]} for n in range(40)}
-    reader = Reader({"$ref": "#/$defs/l0", "$defs": {**levels, "l40": {}}})
+    reader = DocumentReader({"$ref": "#/$defs/l0", "$defs": {**levels, "l40": {}}})
 
-    assert len(reader.together((reader.root,))) < MAX_PLACES
+    assert len(reader.together((reader.root,))) < MAX_LOCATIONS
     reader.steps.left = 9
     with pytest.raises(ExhaustedError):
         reader.together((reader.root,))

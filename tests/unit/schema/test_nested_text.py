@@ -31,13 +31,13 @@ def prop(schema: Any, **more: Any) -> dict[str, Any]:
 def read(document: Any, data: Any, limits: Limits | None = None) -> tuple[Any, tuple[str, ...]]:
     """Return the data with its texts read, and where."""
     made = JsonSchema.of(document)
-    found, places = read_texts(made, data) if limits is None else read_texts(made, data, limits)
-    assert bool(places) == (found is not data)
-    return found, places
+    found, locations = read_texts(made, data) if limits is None else read_texts(made, data, limits)
+    assert bool(locations) == (found is not data)
+    return found, locations
 
 
 @every(
-    ("schema", "given", "meant", "places"),
+    ("schema", "given", "meant", "locations"),
     [
         (POINT, SAID, {"x": 1}, ["/q"]),
         (POINT, f" \n{SAID}\t", {"x": 1}, ["/q"]),
@@ -61,11 +61,11 @@ def read(document: Any, data: Any, limits: Limits | None = None) -> tuple[Any, t
     ],
     ids=str,
 )
-def test_a_text_is_read_where_no_string_belongs(schema: Any, given: Any, meant: Any, places: list[str]) -> None:
+def test_a_text_is_read_where_no_string_belongs(schema: Any, given: Any, meant: Any, locations: list[str]) -> None:
     """At every place of a schema, in arrays, maps and tuples, behind references, in unions where one branch fits."""
     found, marked = read(prop(schema, **{"$defs": {"point": POINT}}), {"q": given})
 
-    assert (found, list(marked)) == ({"q": meant}, places)
+    assert (found, list(marked)) == ({"q": meant}, locations)
 
 
 @every(
@@ -100,9 +100,9 @@ def test_a_text_is_read_where_no_string_belongs(schema: Any, given: Any, meant: 
 def test_a_text_is_left_where_it_may_belong_or_means_nothing(schema: Any, given: Any) -> None:
     """A string where strings are allowed, scalars, what does not fit or fits several branches stay as they are."""
     data = {"q": given}
-    found, places = read(prop(schema, **{"$defs": {"text": TEXT}}), data)
+    found, locations = read(prop(schema, **{"$defs": {"text": TEXT}}), data)
 
-    assert (found is data, places) == (True, ())
+    assert (found is data, locations) == (True, ())
 
 
 def test_the_branch_is_the_one_that_fits_once_read() -> None:
@@ -146,9 +146,9 @@ def test_older_drafts_are_read_as_they_say(draft: int) -> None:
         "dependencies": {"q": {"properties": {"r": POINT}}},
     }
 
-    found, places = read(document, {"q": SAID, "t": [SAID, [SAID]], "r": SAID})
+    found, locations = read(document, {"q": SAID, "t": [SAID, [SAID]], "r": SAID})
     assert found == {"q": {"x": 1}, "t": [{"x": 1}, [{"x": 1}]], "r": {"x": 1}}
-    assert sorted(places) == ["/q", "/r", "/t/0", "/t/1/0"]
+    assert sorted(locations) == ["/q", "/r", "/t/0", "/t/1/0"]
 
 
 # ---- limits
@@ -213,10 +213,10 @@ def test_no_text_holds_the_process_long(name: str) -> None:
     """What is made to be much work ends soon, read or left as it is: the ceiling tells linear from exponential."""
     document, data = HOSTILE[name]
     began = time.process_time()
-    found, places = read(document, data)
+    found, locations = read(document, data)
 
     assert time.process_time() - began < 20
-    assert bool(places) == (JsonSchema.of(document).validate(found) == ())
+    assert bool(locations) == (JsonSchema.of(document).validate(found) == ())
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ def test_blank_text_means_an_empty_object(text: bytes | str) -> None:
 
 
 @every(
-    ("text", "place"),
+    ("text", "location"),
     [
         ("[1, NaN]", "/1"),
         ('{"a": {"b": -Infinity}}', "/a/b"),
@@ -32,9 +32,9 @@ def test_blank_text_means_an_empty_object(text: bytes | str) -> None:
         ('{"a/b": [NaN]}', "/a~1b/0"),
     ],
 )
-def test_what_is_no_json_value_is_named_with_its_place(text: str, place: str) -> None:
+def test_what_is_no_json_value_is_named_with_its_place(text: str, location: str) -> None:
     """NaN, the infinities, numbers beyond all bounds and half surrogates are faults where they stand."""
-    assert [fault.pointer for fault in failure_of(text).faults] == [place]
+    assert [fault.pointer for fault in failure_of(text).faults] == [location]
 
 
 @every(

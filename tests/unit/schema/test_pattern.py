@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fxai.schema.budget import MAX_LEVELS
 from fxai.schema.pattern import (
+    Alternation,
     Characters,
-    Choice,
     Other,
     PatternError,
     Repeat,
@@ -49,15 +49,15 @@ def test_a_pattern_that_compiles_has_a_tree(pattern: str) -> None:
     except ValueError:
         return
     if "(?" not in pattern.replace("\\", ""):  # the package has groups of its own, which no schema needs
-        assert isinstance(parse(pattern), Series | Choice)
+        assert isinstance(parse(pattern), Series | Alternation)
 
 
 A, B = Characters("a"), Characters("b")
 TREES = {
     "": Series(()),
     "ab": Series((A, B)),
-    "a|b": Choice((Series((A,)), Series((B,)))),
-    "(a|b)": Series((Choice((Series((A,)), Series((B,)))),)),
+    "a|b": Alternation((Series((A,)), Series((B,)))),
+    "(a|b)": Series((Alternation((Series((A,)), Series((B,)))),)),
     "(a)(?:b)(?<n>a)": Series((Series((A,)), Series((B,)), Series((A,)))),
     "a*b+?": Series((Repeat(A, 0, None), Repeat(B, 1, None))),
     "a?b{2}": Series((Repeat(A, 0, 1), Repeat(B, 2, 2))),

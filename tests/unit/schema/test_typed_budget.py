@@ -136,13 +136,13 @@ LARGE: dict[str, tuple[Any, Callable[[], Any], str]] = {
 @pytest.mark.parametrize("case", LARGE)
 def test_what_is_wrong_beyond_the_steps_is_told_as_the_decoder_says_it(case: str) -> None:
     """Data that is too large to be gone through is refused all the same, at the place that the decoder names."""
-    tp, make, place = LARGE[case]
+    tp, make, location = LARGE[case]
     data = make()
     schema: Schema[Any] = Schema.of(tp)
 
     for failure in (schema.decode(data).failure(), schema.decode_json(json.dumps(data)).failure()):
         (fault,) = failure.faults
-        assert fault.pointer.startswith(place)
+        assert fault.pointer.startswith(location)
         assert "int" in fault.expected
 
 

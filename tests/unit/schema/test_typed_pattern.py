@@ -58,10 +58,10 @@ PLACES: dict[str, tuple[Any, Any, Any, str]] = {
 }
 
 
-@every("place", PLACES)
-def test_it_holds_wherever_it_stands(place: str) -> None:
+@every("location", PLACES)
+def test_it_holds_wherever_it_stands(location: str) -> None:
     """What fits is taken and written back; what does not is told with its place, in the words of any pattern."""
-    tp, good, bad, pointer = PLACES[place]
+    tp, good, bad, pointer = PLACES[location]
     schema: Schema[Any] = Schema.of(tp)
 
     value = schema.decode(good).unwrap()

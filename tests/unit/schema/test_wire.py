@@ -22,7 +22,7 @@ from tests.kit.every import every
 _T = TypeVar("_T")
 
 NumberFromString = Annotated[int, Schema.codec(wire=str, decode=int, encode=str)]
-Place = Annotated[
+Location = Annotated[
     PurePosixPath, Schema.codec(wire=str, decode=PurePosixPath, encode=str, json_schema={"format": "path"})
 ]
 
@@ -173,7 +173,7 @@ CASES: list[tuple[Any, Any, Any]] = [
     (frozenset[NumberFromString], frozenset({7}), ["7"]),
     (dict[str, list[Schema.EpochMillis]], {"a": [NOON]}, {"a": [MILLIS]}),
     (dict[Schema.EpochMillis, NumberFromString], {NOON: 1}, {str(MILLIS): "1"}),
-    (Place, PurePosixPath("a/b"), "a/b"),
+    (Location, PurePosixPath("a/b"), "a/b"),
 ]
 
 
@@ -199,7 +199,7 @@ def test_the_wire_form_has_the_wire_types_schema() -> None:
         "required": ["at"],
         "additionalProperties": False,
     }
-    assert Schema.of(Place).json_schema() == {"type": "string", "format": "path"}
+    assert Schema.of(Location).json_schema() == {"type": "string", "format": "path"}
     assert Schema.of(Options).json_schema()["required"] == ["since"]
     assert Schema.of(Renamed).json_schema()["properties"]["firstAt"]["default"] is None
 

@@ -99,7 +99,7 @@ def _steps(draw: st.DrawFn) -> tuple[str, int, str]:
     return draw(st.sampled_from(kinds)), draw(st.integers(0, 6)), draw(st.text(max_size=3))
 
 
-def _next(history: Prompt, step: str, place: int, text: str) -> Prompt:
+def _next(history: Prompt, step: str, location: int, text: str) -> Prompt:
     """The history that is saved next."""
     if step == "extend":
         return history + chat(text)
@@ -109,8 +109,8 @@ def _next(history: Prompt, step: str, place: int, text: str) -> Prompt:
         ends = [at for at, message in enumerate(history) if message.role == "tool"][-1:]
         return Prompt(history.messages[: ends[0] if ends else None]).append(_result(text), AssistantMessage.make(text))
     if step == "edit":
-        return Prompt(history.messages[:place]) + chat(f"edited {text}")
-    return Prompt(history.messages[:place]) if step == "shorten" else history
+        return Prompt(history.messages[:location]) + chat(f"edited {text}")
+    return Prompt(history.messages[:location]) if step == "shorten" else history
 
 
 @of_each_kind
@@ -123,14 +123,14 @@ def test_histories_of_every_kind_are_one(kind: str, tmp_path_factory: pytest.Tem
     def holds(steps: list[tuple[str, int, str]]) -> None:
         folder, process, history = tmp_path_factory.mktemp("histories"), ProcessHistories(), Prompt.empty
         histories = _histories(kind, folder)
-        for step, place, text in steps:
+        for step, location, text in steps:
             reached(step)
             if step == "delete":
                 histories.delete("a")
                 process.delete("a")
                 history = Prompt.empty
             else:
-                history = _next(history, step, place, text)
+                history = _next(history, step, location, text)
                 for one in (histories, process):
                     one.save("a", history, 1.0 if step == "expire" else None)
             for now in (0.0, 2.0):
@@ -193,11 +193,11 @@ def test_a_line_that_was_cut_while_it_was_written_is_dropped(tmp_path: Path) -> 
     path = _file(tmp_path)
     two = _three_turns(histories)[1]
     whole = path.read_bytes()
-    begin = whole.rstrip(b"\n").rindex(b"\n") + 1
+    start = whole.rstrip(b"\n").rindex(b"\n") + 1
     histories.save("b", chat("one"), None)
     histories.save("b", chat("one") + chat("two"), None)
     head = _file(tmp_path, "b").read_bytes().split(b"\n")[0]  # of a file with two commits
-    for end in [*range(begin, len(whole) - 1, 31), len(whole) - 2]:
+    for end in [*range(start, len(whole) - 1, 31), len(whole) - 2]:
         path.write_bytes(head + whole[whole.index(b"\n") : end])
 
         assert _load(histories) == two
@@ -213,8 +213,8 @@ def test_an_acknowledged_line_that_was_cut_is_an_error(tmp_path: Path) -> None:
     path = _file(tmp_path)
     history = _three_turns(histories)[-1]
     whole = path.read_bytes()
-    begin = whole.rstrip(b"\n").rindex(b"\n") + 1
-    for end in [begin - 1, *range(begin, len(whole) - 1, 31), len(whole) - 2]:
+    start = whole.rstrip(b"\n").rindex(b"\n") + 1
+    for end in [start - 1, *range(start, len(whole) - 1, 31), len(whole) - 2]:
         path.write_bytes(whole[:end])
         with pytest.raises(OSError, match=r"of its 3 commits the last 1 are missing\. Restore the file from a backup"):
             _load(histories)

@@ -52,10 +52,10 @@ def test_private_names_are_found(tmp_path: Path) -> None:
 
 def test_the_tools_of_dbos_see_the_jobs(tmp_path: Path) -> None:
     """Jobs are workflows: a client of DBOS lists them, cancels one, and lets it wait again."""
-    place = tmp_path / "jobs.db"
-    with JobTable.open(place) as table:
+    location = tmp_path / "jobs.db"
+    with JobTable.open(location) as table:
         table.insert([NewJob("add", name, "[1, 2]") for name in ("a", "b")])
-        client = DBOSClient(system_database_url=f"sqlite:///{place}", application_name="fxai")
+        client = DBOSClient(system_database_url=f"sqlite:///{location}", application_name="fxai")
         try:
             listed = client.list_workflows()
             client.cancel_workflow("a")

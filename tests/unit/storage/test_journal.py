@@ -113,14 +113,14 @@ def test_journals_of_every_kind_are_one(
 
     def run(kind: str) -> list[Any]:
         journal, seen = _journal(kind, tmp_path_factory.mktemp("journal"), keep), list[Any]()
-        for step, place, text, state in steps:
+        for step, location, text, state in steps:
             numbers = [number for number, _ in _all(journal)]
             if step == "clear":
                 journal.clear()
             elif step == "begin" or not numbers:
                 journal.append(text, state=state)
             else:
-                journal.append(text, _to(numbers[place % len(numbers)]), state)
+                journal.append(text, _to(numbers[location % len(numbers)]), state)
             seen.append((_all(journal), journal.read_state()))
         return seen
 

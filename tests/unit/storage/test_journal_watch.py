@@ -71,12 +71,12 @@ def test_one_that_cannot_be_told_holds_off_no_other(tmp_path: Path, caplog: pyte
 def test_a_store_that_cannot_be_read_is_looked_at_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The trouble is told once, and what comes after it is not lost."""
     store, told = _store("table", tmp_path), queue.SimpleQueue[int]()
-    place = tmp_path / "journals.db"
-    place.write_text("this is no database, and long enough to be one" * 100)
+    location = tmp_path / "journals.db"
+    location.write_text("this is no database, and long enough to be one" * 100)
     stop = watch(store, "ann", told.put)
     while not any("fxai tries again" in record.message for record in caplog.records):
         threading.Event().wait(0.05)
-    place.unlink()
+    location.unlink()
     store.journal("ann").append("hello")
     while told.get(timeout=30) != 1:
         pass

@@ -89,7 +89,7 @@ def test_a_connection_that_is_lost_is_replaced() -> None:
     pool = Pool(counted.connect, counted.is_usable)
 
     @contextmanager
-    def begin(number: int) -> Generator[None]:
+    def start(number: int) -> Generator[None]:
         if number == 1:
             counted.lost.add(1)
             raise OSError("gone")
@@ -103,11 +103,11 @@ def test_a_connection_that_is_lost_is_replaced() -> None:
         counted.lost.add(0)
         with pool.take() as second:
             assert second == 1
-        with pool.take(begin) as third:
+        with pool.take(start) as third:
             assert third == 2
         assert counted.open == {2}
         locked.add(2)
-        with pytest.raises(OSError, match="locked"), pool.take(begin):
+        with pytest.raises(OSError, match="locked"), pool.take(start):
             pass
 
 
@@ -170,7 +170,7 @@ def test_a_server_that_goes_away_and_comes_back_is_used_again(postgres_url: str)
         for number in range(4):
             assert allowances.reserve(str(number), (CLAIM,), now=0.0) is None
             _end_sessions(url)
-            allowances.settle(str(number), (CLAIM,), now=0.0)
+            allowances.commit(str(number), (CLAIM,), now=0.0)
             _end_sessions(url)
         level = allowances.look_up("k", now=0.0)
         assert (level.committed, level.reserved) == (4, 0)
@@ -239,16 +239,16 @@ def test_a_journal_keeps_its_connection_as_long_as_it_is_owned(tmp_path: Path, b
 
 
 @pytest.fixture(params=["sqlite", POSTGRES])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The file or the URL of a fresh database."""
     if request.param == "sqlite":
         return str(tmp_path / "limits.db")
     return fresh_database(server_of(request.param, request))
 
 
-def test_allowances_can_be_sent_to_another_process(place: str) -> None:
+def test_allowances_can_be_sent_to_another_process(location: str) -> None:
     """While their connections are open too: the other one opens its own, and sees the same."""
-    allowances = Allowances.postgres(place) if place.startswith("postgresql:") else Allowances.sqlite(place)
+    allowances = Allowances.postgres(location) if location.startswith("postgresql:") else Allowances.sqlite(location)
     with allowances.stay_open():
         assert allowances.reserve("one", (CLAIM,), now=0.0) is None
         sent: Allowances = pickle.loads(pickle.dumps(allowances))
@@ -276,16 +276,18 @@ with shared.stay_open():
         children.append(child)
     for child in children:
         assert os.waitpid(child, 0)[1] == 0
-    shared.settle("parent", (claim,), now=0.0)
+    shared.commit("parent", (claim,), now=0.0)
     level = shared.look_up("k", now=0.0)
     assert (level.committed, level.reserved) == (1, 3), level
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_a_process_that_is_forked_has_connections_of_its_own(place: str) -> None:
+def test_a_process_that_is_forked_has_connections_of_its_own(location: str) -> None:
     """Those of the first stay as they are, however the other ends."""
-    done = subprocess.run([sys.executable, "-c", FORKS, place], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, location], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -302,7 +304,7 @@ def test_all_go_by_the_clock_of_the_server(postgres_url: str, monkeypatch: pytes
     assert refusal is not None
     assert (refusal.left, refusal.level.reserved) == (40, 60)
     monkeypatch.undo()
-    right.settle("one", (claim,), now=time.time())
+    right.commit("one", (claim,), now=time.time())
 
     monkeypatch.setattr(time, "time", lambda: now + 3600)
     refusal = wrong.reserve("two", (claim,), now=now + 3600)

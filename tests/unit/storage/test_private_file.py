@@ -226,9 +226,9 @@ def test_a_name_of_a_file_elsewhere_does_not_change_its_mode(tmp_path: Path) -> 
     assert stat.S_IMODE(other.stat().st_mode) == 0o644
 
 
-@pytest.mark.parametrize(("mode", "is_told"), [(0o777, True), (0o1777, False), (0o755, False), (0o700, False)])
+@pytest.mark.parametrize(("mode", "is_reported"), [(0o777, True), (0o1777, False), (0o755, False), (0o700, False)])
 def test_a_folder_that_others_may_write_is_told_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, is_told: bool
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, is_reported: bool
 ) -> None:
     """In such a folder others can replace a file; in one with a sticky bit, as of temporary files, they cannot."""
     folder = tmp_path / "folder"
@@ -240,7 +240,7 @@ def test_a_folder_that_others_may_write_is_told_once(
             read_file(folder / name)
 
     about = f"others can write to the directory {folder} (mode {mode:03o}), and replace files in it"
-    assert caplog.messages == ([f"{about}. Use a private directory."] if is_told else [])
+    assert caplog.messages == ([f"{about}. Use a private directory."] if is_reported else [])
 
 
 def test_nothing_is_made_through_a_link(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from dbos import DBOS
 from fxai import fx
 from fxai.effects import EffectOf
 from fxai.effects.effect import AnyEffect
-from fxai.storage.job_table import JobState, JobTable, NewJob, read_place
+from fxai.storage.job_table import JobState, JobTable, NewJob, read_location
 from fxai.storage.job_worker import Job
 from fxai.storage.work_queue import WorkQueue, new_job
 from fxai.storage.worker_lock import WorkerLock, is_alive
@@ -31,7 +31,7 @@ from tests.kit.queues import claim_for
 
 
 @pytest.fixture(params=["sqlite", POSTGRES])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A fresh database."""
     if request.param == "sqlite":
         return str(tmp_path / "jobs.db")
@@ -44,9 +44,11 @@ def file(tmp_path: Path) -> str:
     return str(tmp_path / "jobs.db")
 
 
-def _run(place: str, program: Callable[[WorkQueue], Generator[AnyEffect, Any, Any]], backend: str = "asyncio") -> Any:
+def _run(
+    location: str, program: Callable[[WorkQueue], Generator[AnyEffect, Any, Any]], backend: str = "asyncio"
+) -> Any:
     def body() -> Generator[AnyEffect, Any, Any]:
-        queue: WorkQueue = yield from WorkQueue.open(place)
+        queue: WorkQueue = yield from WorkQueue.open(location)
         return (yield from program(queue))
 
     return fx.run(fx.scoped(fx.gen(body)()), backend=cast(Any, backend))
@@ -61,7 +63,7 @@ def _double(job: Job) -> EffectOf[str]:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_jobs_are_run_and_kept(place: str, backend: str) -> None:
+def test_jobs_are_run_and_kept(location: str, backend: str) -> None:
     """A job that was there is not run again; its result stays until it is removed, also for another program."""
 
     def first(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
@@ -71,14 +73,14 @@ def test_jobs_are_run_and_kept(place: str, backend: str) -> None:
         again = yield from queue.submit("double", "3", "1000")
         return new, [end.text for end in ends], again
 
-    assert _run(place, first, backend) == ([True] * 12, [str(2 * n) for n in range(12)], False)
+    assert _run(location, first, backend) == ([True] * 12, [str(2 * n) for n in range(12)], False)
 
     def second(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
         before = yield from queue.result("3")
         yield from queue.remove("3")
         return before, (yield from queue.look_up("3")), (yield from queue.result("unknown"))
 
-    before, after, unknown = _run(place, second, backend)
+    before, after, unknown = _run(location, second, backend)
     assert (before.status, before.text, before.attempt) == ("done", "6", 1)
     assert after == JobState("3", "gone")
     assert unknown.status == "gone"
@@ -105,7 +107,7 @@ def test_those_of_a_higher_priority_go_first_and_delayed_ones_wait(file: str) ->
     assert ran == ["high", "middle", "low", "late"]
 
 
-def test_a_kind_that_nobody_serves_waits(place: str) -> None:
+def test_a_kind_that_nobody_serves_waits(location: str) -> None:
     """A worker takes the kinds that it has handlers for, and no other."""
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
@@ -115,7 +117,7 @@ def test_a_kind_that_nobody_serves_waits(place: str) -> None:
         yield from queue.result("b")
         return (yield from queue.look_up("a")), queue.is_served("other"), queue.is_served("double")
 
-    state, *served = _run(place, program)
+    state, *served = _run(location, program)
     assert (state.status, state.attempt, served) == ("waiting", 0, [False, True])
 
 
@@ -139,7 +141,7 @@ def test_a_job_that_fails_says_why(file: str, caplog: pytest.LogCaptureFixture) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_job_that_runs_is_cancelled(place: str, backend: str) -> None:
+def test_a_job_that_runs_is_cancelled(location: str, backend: str) -> None:
     """Its effect is interrupted, its finalizers run before the program hears of it, with the job's last words."""
     finalized: list[str] = []
 
@@ -162,13 +164,13 @@ def test_a_job_that_runs_is_cancelled(place: str, backend: str) -> None:
         ended = yield from queue.result("runs")
         return waited, ended, list(finalized)
 
-    waited, ended, then = _run(place, program, backend)
+    waited, ended, then = _run(location, program, backend)
     assert (waited.status, waited.attempt, waited.text) == ("cancelled", 0, None)
     assert (ended.status, ended.attempt, ended.text) == ("cancelled", 1, "bye")
     assert then == ["runs"]
 
 
-def test_preliminary_values_are_read_from_an_offset(place: str) -> None:
+def test_preliminary_values_are_read_from_an_offset(location: str) -> None:
     """They come in order, to those who follow the job and to those who come later."""
 
     def count(job: Job) -> EffectOf[str, OSError]:
@@ -185,7 +187,7 @@ def test_preliminary_values_are_read_from_an_offset(place: str) -> None:
         following.close()
         return list(following.shown), (yield from queue.read_shown("a")), (yield from queue.read_shown("a", 4))
 
-    assert _run(place, program) == (["2", "3", "4"], ("0", "1", "2", "3", "4"), ("4",))
+    assert _run(location, program) == (["2", "3", "4"], ("0", "1", "2", "3", "4"), ("4",))
 
 
 @pytest.mark.slow
@@ -195,7 +197,7 @@ def test_a_worker_that_is_cancelled_lets_its_jobs_end(file: str) -> None:
 
     def slow(job: Job) -> EffectOf[str]:
         attempts.append(job.attempt)
-        wait = fx.sleep(0.3) if job.id == "short" or job.begun_before else fx.never()
+        wait = fx.sleep(0.3) if job.id == "short" or job.started_before else fx.never()
         return wait.as_(f"attempt {job.attempt}")
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
@@ -216,7 +218,7 @@ def test_a_worker_that_is_cancelled_lets_its_jobs_end(file: str) -> None:
 
 
 @pytest.mark.slow
-def test_jobs_of_a_lost_worker_are_run_by_another_worker(place: str) -> None:
+def test_jobs_of_a_lost_worker_are_run_by_another_worker(location: str) -> None:
     """The worker runs each job once more. A cancelled job counts as stopped."""
     ran: list[tuple[str, int]] = []
 
@@ -224,10 +226,10 @@ def test_jobs_of_a_lost_worker_are_run_by_another_worker(place: str) -> None:
         ran.append((job.id, job.attempt))
         return fx.succeed("")
 
-    where = read_place(place)
+    where = read_location(location)
     with JobTable.open(where) as table:
         table.insert([NewJob("note", str(n), "") for n in range(10)])
-        claim_for(place, "lost", *map(str, range(10)))
+        claim_for(location, "lost", *map(str, range(10)))
         table.cancel(["9"])
         assert table.states(["9"])["9"].status == "stopping"
 
@@ -235,15 +237,15 @@ def test_jobs_of_a_lost_worker_are_run_by_another_worker(place: str) -> None:
         yield from fx.fork(queue.serve({"note": note}))
         return (yield from _together([queue.result(str(n)) for n in range(10)]))
 
-    ends = _run(place, program)
+    ends = _run(location, program)
     assert sorted(ran) == [(str(n), 2) for n in range(9)]
     assert [end.status for end in ends] == ["done"] * 9 + ["cancelled"]
 
 
 @pytest.mark.slow
-def test_jobs_of_a_worker_that_lives_stay_its_own(place: str) -> None:
+def test_jobs_of_a_worker_that_lives_stay_its_own(location: str) -> None:
     """However long it is silent: its lock says that it lives."""
-    where = read_place(place)
+    where = read_location(location)
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
         yield from fx.fork(queue.serve({"double": _double}))
@@ -256,8 +258,8 @@ def test_jobs_of_a_worker_that_lives_stay_its_own(place: str) -> None:
         held = WorkerLock.hold(where, "silent")
         held.__enter__()
         table.insert([NewJob("double", "a", "1")])
-        claim_for(place, "silent", "a")
-        during, after = _run(place, program)
+        claim_for(location, "silent", "a")
+        during, after = _run(location, program)
     assert (during.status, during.worker) == ("running", "silent")
     assert (after.text, after.attempt) == ("2", 2)
     assert not is_alive(where, "silent")
@@ -266,7 +268,7 @@ def test_jobs_of_a_worker_that_lives_stay_its_own(place: str) -> None:
 @pytest.mark.slow
 def test_a_job_that_kills_its_workers_fails_in_the_end(file: str) -> None:
     """It is given to a worker `attempts` times, and no more."""
-    where = read_place(file)
+    where = read_location(file)
     with JobTable.open(where) as table:
         table.insert([NewJob("double", "a", "1")])
         for n in range(3):
@@ -385,7 +387,7 @@ def test_a_process_that_uses_dbos_has_no_worker(file: str) -> None:
 @pytest.mark.slow
 def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
     """Others take it for dead, so it interrupts what it runs and fails."""
-    place = str(tmp_path / "jobs.db")
+    location = str(tmp_path / "jobs.db")
     interrupted: list[str] = []
 
     def hang(job: Job) -> EffectOf[str]:
@@ -400,23 +402,23 @@ def test_a_worker_without_its_lock_stops(tmp_path: Path) -> None:
             lock.unlink()
         return (yield from worker.join().result())
 
-    assert "has lost its lock" in str(_run(place, program).failure())
+    assert "has lost its lock" in str(_run(location, program).failure())
     assert interrupted == ["a"]
 
 
 @pytest.mark.slow
 def test_a_worker_that_another_program_replaced_stops(postgres_url: str) -> None:
     """Its lease ended, and its name was taken: it interrupts what it runs, fails, and another worker has the job."""
-    place = fresh_database(postgres_url)
+    location = fresh_database(postgres_url)
     interrupted: list[int] = []
 
     def hang(job: Job) -> EffectOf[str]:
-        if job.begun_before:
+        if job.started_before:
             return fx.succeed("later")
         return fx.never().ensuring(fx.sync(lambda: interrupted.append(job.attempt)))
 
     def replace() -> None:
-        with psycopg.connect(place, autocommit=True) as admin:
+        with psycopg.connect(location, autocommit=True) as admin:
             admin.execute("UPDATE fxai_journal_owner SET holder = 'lost', epoch = epoch + 1, until = now()")
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
@@ -429,7 +431,7 @@ def test_a_worker_that_another_program_replaced_stops(postgres_url: str) -> None
         yield from fx.fork(queue.serve({"hang": hang}))
         return failed, (yield from queue.result("a"))
 
-    failed, ended = _run(place, program)
+    failed, ended = _run(location, program)
     assert "has lost its lock" in str(failed.failure())
     assert interrupted == [1]
     assert (ended.text, ended.attempt) == ("later", 2)
@@ -438,13 +440,13 @@ def test_a_worker_that_another_program_replaced_stops(postgres_url: str) -> None
 @pytest.mark.slow
 def test_a_worker_whose_connections_are_cut_goes_on(postgres_url: str) -> None:
     """It replaces them, and its jobs stay its own."""
-    place = fresh_database(postgres_url)
+    location = fresh_database(postgres_url)
 
     def slow(job: Job) -> EffectOf[str]:
         return fx.sleep(2.5).as_(str(job.attempt))
 
     def cut() -> None:
-        with psycopg.connect(place, autocommit=True) as admin:
+        with psycopg.connect(location, autocommit=True) as admin:
             others = "datname = current_database() AND pid <> pg_backend_pid()"
             admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}".encode())
 
@@ -457,7 +459,7 @@ def test_a_worker_whose_connections_are_cut_goes_on(postgres_url: str) -> None:
         yield from fx.in_thread(cut)
         return (yield from queue.result("a"))
 
-    ended = _run(place, program)
+    ended = _run(location, program)
     assert (ended.text, ended.attempt) == ("1", 1)
 
 
@@ -472,11 +474,11 @@ def test_a_row_can_run_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Whoever can write to the database can have jobs done, and nothing else: a pickle there is only a bad job."""
     monkeypatch.setenv("FXAI_BOMB", str(tmp_path / "exploded"))
     bomb = base64.b64encode(pickle.dumps({"args": (_Bomb(),), "kwargs": {}})).decode()
-    place = tmp_path / "jobs.db"
-    with JobTable.open(place) as table:
+    location = tmp_path / "jobs.db"
+    with JobTable.open(location) as table:
         table.insert([NewJob("double", name, "1") for name in ("input", "output", "error", "worker")])
-    claim_for(str(place), "../../elsewhere", "worker")
-    with sqlite3.connect(place) as database:
+    claim_for(str(location), "../../elsewhere", "worker")
+    with sqlite3.connect(location) as database:
         pickled = "UPDATE workflow_status SET serialization = 'py_pickle', "
         database.execute("UPDATE workflow_input SET inputs = ?", (bomb,))
         database.execute(f"{pickled} inputs = ? WHERE workflow_uuid = 'input'", (bomb,))
@@ -490,7 +492,7 @@ def test_a_row_can_run_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         names = ("input", "output", "error", "worker")
         return (yield from _together([queue.result(name) for name in names]))
 
-    ends = _run(str(place), program)
+    ends = _run(str(location), program)
     assert [end.status for end in ends] == ["failed"] * 4
     assert not (tmp_path / "exploded").exists()
     assert sorted(path.name for path in tmp_path.parent.glob("elsewhere*")) == []
@@ -498,7 +500,7 @@ def test_a_row_can_run_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_old_jobs_are_removed(file: str) -> None:
     """Those that ended before the retention; those that wait or run stay."""
-    with JobTable.open(read_place(file)) as table:
+    with JobTable.open(read_location(file)) as table:
         table.insert([NewJob("double", name, "1") for name in ("ended", "runs")])
         table.insert([NewJob("other", "waits", "1")])
         claim_for(file, "one", "runs")

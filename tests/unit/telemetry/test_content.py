@@ -35,7 +35,7 @@ class LostError(Exception):
     """A failure whose words repeat what was said."""
 
 
-def _told(traces: Traces, caplog: pytest.LogCaptureFixture | None = None) -> str:
+def _warned(traces: Traces, caplog: pytest.LogCaptureFixture | None = None) -> str:
     """All that was told: spans, events, metrics, and the log with its tracebacks."""
     spans = "".join(span.to_json() for span in traces.spans)
     events = json.dumps(traces.events, default=repr)
@@ -87,7 +87,7 @@ def test_nothing_of_what_was_said_is_told_by_default(caplog: pytest.LogCaptureFi
     assert {"InternalProviderError", "LostError", "UnknownTool", "str"} <= {
         str((span.attributes or {})["error.type"]) for span in failed
     }
-    assert SECRET not in _told(traces, caplog)
+    assert SECRET not in _warned(traces, caplog)
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_no_program_tells_what_was_said_by_default(tmp_path: Path, caplog: pytes
     for program in programs(tmp_path).values():
         fx.run(program.provide(traces.layer()))
 
-    told = _told(traces, caplog)
+    told = _warned(traces, caplog)
     assert [
         word for word in ("rose", "Roses", "flower", "a secret", "granted", "charged", "Twice") if word in told
     ] == []
@@ -114,8 +114,8 @@ def test_the_hook_sees_all_that_is_told(where: Literal["span", "event"], caplog:
 
     _secretive(traces, content=where, redact=redact)
 
-    assert SECRET not in _told(traces, caplog)
-    assert "[cut]" in _told(traces)
+    assert SECRET not in _warned(traces, caplog)
+    assert "[cut]" in _warned(traces)
     assert {"exception.message", "gen_ai.input.messages", "gen_ai.output.messages"} <= seen
     assert ("gen_ai.tool.name" in seen) == (where == "span")
 
@@ -130,7 +130,7 @@ def test_a_hook_that_raises_tells_nothing(where: Literal["span", "event"], caplo
 
     _secretive(traces, content=where, redact=redact)
 
-    assert SECRET not in _told(traces, caplog)
+    assert SECRET not in _warned(traces, caplog)
     assert "`redact` failed, and gen_ai.input.messages is not recorded: KeyError in " in caplog.text
 
 
@@ -185,7 +185,7 @@ def test_what_servers_and_models_make_up_is_cut() -> None:
 
     values = [str(value) for span in traces.spans for value in (span.attributes or {}).values()]
     assert sorted(set(map(len, values)))[-2:] == [256, 1024]
-    assert long not in _told(traces)
+    assert long not in _warned(traces)
 
 
 def test_no_secret_of_an_address_is_told() -> None:
@@ -198,7 +198,7 @@ def test_no_secret_of_an_address_is_told() -> None:
 
     assert fx.run_exit(asked.provide(traces.layer())) is not None
 
-    told = _told(traces)
+    told = _warned(traces)
     assert (traces.attributes("chat m")["server.address"], traces.attributes("chat m")["server.port"]) == (
         "127.0.0.1",
         9,

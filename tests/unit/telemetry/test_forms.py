@@ -40,7 +40,7 @@ CITY: Final = {"city": "Oslo"}
 SEARCH: Any = Tool.provider_defined(id="acme.search", name="look", provider_name="search")(description="Searches.")
 
 
-class Place(msgspec.Struct, frozen=True):
+class Location(msgspec.Struct, frozen=True):
     """A place."""
 
     city: str
@@ -217,7 +217,7 @@ def test_a_request_for_an_object_has_the_output_type_json() -> None:
     traces = Traces()
     model = ScriptedModel.make(['{"city": "Oslo"}'])
 
-    fx.run(LanguageModel.generate_object("?", Place).provide(model.layer).provide(traces.layer()))
+    fx.run(LanguageModel.generate_object("?", Location).provide(model.layer).provide(traces.layer()))
 
     assert traces.attributes("chat scripted")["gen_ai.output.type"] == "json"
 
@@ -226,7 +226,7 @@ def test_a_run_with_an_output_type_has_the_output_type_json() -> None:
     """The span of the run has `gen_ai.output.type` if the agent has an output type, and not otherwise."""
     traces = Traces()
     model = ScriptedModel.make(['{"city": "Oslo"}', "Oslo."]).layer
-    runs = (Agent.make("typed", output=Place).execute("Where?"), Agent.make("plain").execute("Where?"))
+    runs = (Agent.make("typed", output=Location).execute("Where?"), Agent.make("plain").execute("Where?"))
 
     for run in runs:
         fx.run(run.provide(model).provide(traces.layer()))

@@ -11,10 +11,10 @@ import pytest
 from returns.result import Result
 
 from fxai import tool
+from fxai.annotations import CacheControl, Meta, Namespace, Readonly, Strict, Title
 from fxai.effects import Gen
 from fxai.schema import Schema, SchemaError
 from fxai.tools import Tool, Toolkit
-from fxai.tools.tool_options import CacheControl, Meta, Namespace, Readonly, Strict, Title
 
 
 class Order(msgspec.Struct):

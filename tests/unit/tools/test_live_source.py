@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from returns.result import Result, Success
 
-from fxai import BoundToolkit, LayerOf, Tool, Toolkit, fx
-from fxai.effects import EffectOf
+from fxai import BoundToolkit, Tool, Toolkit, fx
+from fxai.effects import EffectOf, LayerOf
 
 one, two = Tool.make("one", success=int), Tool.make("two", success=int)
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
-from fxai import BoundToolkit, NameMap, NameRule, Outcome, Readonly, SchemaError, Tool, Toolkit, fx, tool
-from fxai.tools import MethodsOf
+from fxai import BoundToolkit, Outcome, Readonly, SchemaError, Tool, Toolkit, fx, tool
+from fxai.tools import MethodsOf, NameMap, NameRule
 from tests.kit.every import every
 
 

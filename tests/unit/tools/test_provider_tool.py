@@ -12,7 +12,7 @@ from fxai.tools import Tool
 from tests.kit.every import every
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Location(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A place."""
 
     city: str
@@ -21,11 +21,11 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Args(msgspec.Struct, frozen=True):
     """What the search is set up with."""
 
-    near: Place | None = None
+    near: Location | None = None
     most: int = 3
 
 
-MAKE: Any = Place
+MAKE: Any = Location
 WRONG = MAKE(5)  # a Struct does not check itself
 SEARCH: Any = Tool.provider_defined(id="acme.search", name="look", provider_name="search", args=Args)
 
@@ -47,12 +47,12 @@ def test_wrong_args_make_no_tool(given: Any) -> None:
         SEARCH(**given)
 
 
-@pytest.mark.parametrize("near", [Place("Oslo"), {"city": "Oslo"}])
+@pytest.mark.parametrize("near", [Location("Oslo"), {"city": "Oslo"}])
 def test_args_are_kept_as_their_struct(near: Any) -> None:
     """A part may be given as its Struct or as plain data; options of every tool stand beside."""
     tool = SEARCH(near=near, needs_approval=True)
 
-    assert tool.provider.args == Args(Place("Oslo"))
+    assert tool.provider.args == Args(Location("Oslo"))
     assert tool.needs_approval is True
 
 

@@ -15,8 +15,8 @@ from returns.maybe import Maybe, Nothing, Some
 from returns.result import Failure, Result, ResultE, Success
 from typing_extensions import TypeAliasType, TypeVar
 
-from fxai import EffectOf, Schema, SchemaError, StreamOf, Tool, fx
-from fxai.effects import Gen
+from fxai import Schema, SchemaError, Tool, fx
+from fxai.effects import EffectOf, Gen, StreamOf
 from fxai.tools.type_hints import Returned, data_meant, hints_of, read_return
 from tests.kit.every import every
 

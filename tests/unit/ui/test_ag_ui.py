@@ -55,9 +55,9 @@ def test_parameters_that_streamed_are_not_sent_again() -> None:
 
 def test_calls_belong_to_the_text_before_them_in_their_step_and_to_none_of_another_step() -> None:
     """Where there is no text, the calls of a step have a message of their own."""
-    said: list[Json] = [{"type": "text-start", "id": "t"}, {"type": "text-end", "id": "t"}]
+    added: list[Json] = [{"type": "text-start", "id": "t"}, {"type": "text-end", "id": "t"}]
     step = {"type": "start-step"}
-    events = finished(step, *said, started("a"), started("b"), step, started("c"), started("d"))
+    events = finished(step, *added, started("a"), started("b"), step, started("c"), started("d"))
     parents = [event["parentMessageId"] for event in events if event["type"] == "TOOL_CALL_START"]
     assert parents == ["run-1", "run-1", "run-2", "run-2"]
 
@@ -65,8 +65,8 @@ def test_calls_belong_to_the_text_before_them_in_their_step_and_to_none_of_anoth
 def test_calls_behind_reasoning_are_not_put_before_it() -> None:
     """They have a message behind it."""
     thought: list[Json] = [{"type": "reasoning-start", "id": "r"}, {"type": "reasoning-end", "id": "r"}]
-    said: list[Json] = [{"type": "text-start", "id": "t"}, {"type": "text-end", "id": "t"}]
-    assert [one["role"] for one in read_messages(finished(*said, *thought, started()))] == [
+    added: list[Json] = [{"type": "text-start", "id": "t"}, {"type": "text-end", "id": "t"}]
+    assert [one["role"] for one in read_messages(finished(*added, *thought, started()))] == [
         "assistant",
         "reasoning",
         "assistant",

@@ -26,9 +26,9 @@ def app(**args: Unpack[AppArgs]) -> ChatApp:
     return chat_app(Agent.make("greeter"), layer=model.layer, **given)
 
 
-def asked(client: TestClient, *said: str, thread: str = "c1", token: str = "", **members: Any) -> Any:
+def asked(client: TestClient, *added: str, thread: str = "c1", token: str = "", **members: Any) -> Any:
     """The answer to a run."""
-    messages = [{"id": one, "role": "user", "content": one} for one in said]
+    messages = [{"id": one, "role": "user", "content": one} for one in added]
     body = {"threadId": thread, "runId": "r1", "messages": messages, **members}
     return client.post("/api/ag-ui", json=body, headers={"authorization": f"Bearer {token}"})
 
@@ -62,15 +62,15 @@ def test_nothing_is_there_for_clients_of_ag_ui_unless_it_is_asked_for() -> None:
         assert asked(client, "u1").status_code in (404, 405)
 
 
-@pytest.mark.parametrize("said", [["u1"], []])
-def test_a_conversation_of_somebody_else_is_not_there(said: list[str]) -> None:
+@pytest.mark.parametrize("added", [["u1"], []])
+def test_a_conversation_of_somebody_else_is_not_there(added: list[str]) -> None:
     """Neither to go on with nor to be read."""
     conversations = Conversations.in_process()
     turn = Turn.make("t1", None, UIMessage.make("u0", "user", "Secret"), "a1", Prompt.make("Secret"), 0.0)
     fx.run(conversations.begin("c1", "bob", turn))
     with TestClient(app(conversations=conversations, identify=bearer_token(TOKEN))) as client:
-        answer = asked(client, *said, token=TOKEN)
-        nobody = asked(client, *said)
+        answer = asked(client, *added, token=TOKEN)
+        nobody = asked(client, *added)
     assert (answer.status_code, nobody.status_code) == (404, 401)
     assert "Secret" not in answer.text
 
@@ -122,8 +122,8 @@ def test_an_approval_that_a_page_left_open_is_answered_later() -> None:
         page = {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "Go on."}]}
         client.post("/api/chat", json={"id": "c1", "message": page})
         (interrupt,) = first[-1]["outcome"]["interrupts"]
-        said = [{"id": "u1", "role": "user", "content": "u1"}, {"id": "u2", "role": "user", "content": "Go on."}]
-        body = {"threadId": "c1", "runId": "r2", "messages": [*said, {"id": "x", "role": "assistant", "content": ""}]}
+        added = [{"id": "u1", "role": "user", "content": "u1"}, {"id": "u2", "role": "user", "content": "Go on."}]
+        body = {"threadId": "c1", "runId": "r2", "messages": [*added, {"id": "x", "role": "assistant", "content": ""}]}
         resume = [{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}]
         answers = [client.post("/api/ag-ui", json={**body, "resume": resume}) for _ in range(2)]
     results = [event["content"] for event in events(answers[0]) if event["type"] == "TOOL_CALL_RESULT"]

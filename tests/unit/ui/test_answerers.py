@@ -17,9 +17,9 @@ from fxai.ui import ChatApp, ChatTurn, DataPart, chat_app
 from tests.kit.every import every
 
 
-def say(client: TestClient, said: str, **more: Any) -> dict[str, Any]:
+def say(client: TestClient, added: str, **more: Any) -> dict[str, Any]:
     """Says something in the conversation; as it is kept then."""
-    user = {"id": f"u-{said}", "role": "user", "parts": [{"type": "text", "text": said}]}
+    user = {"id": f"u-{added}", "role": "user", "parts": [{"type": "text", "text": added}]}
     response = client.post("/api/chat", json={"id": "c1", "message": user, **more})
     assert response.status_code == 200, response.text
     assert '"type":"error"' not in response.text
@@ -98,8 +98,8 @@ def test_parts_that_no_agent_gave_are_a_turn_like_any_other() -> None:
 
     def parts(turn: ChatTurn) -> StreamOf[Any, Any, None]:
         heard.append(len(turn.history))
-        said = [TextStart("t"), TextDelta("t", f"Turn {len(heard)}."), TextEnd("t"), Finish("stop")]
-        return StreamOf.make(DataPart("count", len(heard)), *said)
+        added = [TextStart("t"), TextDelta("t", f"Turn {len(heard)}."), TextEnd("t"), Finish("stop")]
+        return StreamOf.make(DataPart("count", len(heard)), *added)
 
     with TestClient(chat_app(parts)) as client:
         say(client, "first")
@@ -111,10 +111,10 @@ def test_parts_that_no_agent_gave_are_a_turn_like_any_other() -> None:
 
 def test_a_part_that_belongs_to_nothing_loses_no_other(caplog: pytest.LogCaptureFixture) -> None:
     """It is in the log, and the turn ends well with what can be shown."""
-    said = [TextStart("t"), TextDelta("t", "Here."), TextEnd("t"), Finish("stop")]
+    added = [TextStart("t"), TextDelta("t", "Here."), TextEnd("t"), Finish("stop")]
 
     def parts(_: ChatTurn) -> StreamOf[Any, Any, None]:
-        return StreamOf.make(TextDelta("nowhere", "Lost."), *said)
+        return StreamOf.make(TextDelta("nowhere", "Lost."), *added)
 
     with TestClient(chat_app(parts)) as client:
         talk = say(client, "Hello")
@@ -203,7 +203,7 @@ def test_two_users_of_one_agent_do_not_meet() -> None:
     )
     with TestClient(app) as client:
         for user in ("ann", "bob"):
-            said = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": f"I am {user}."}]}
-            client.post("/api/chat", json={"id": f"c-{user}", "message": said}, headers={"x-user": user})
+            added = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": f"I am {user}."}]}
+            client.post("/api/chat", json={"id": f"c-{user}", "message": added}, headers={"x-user": user})
 
     assert "I am ann." not in repr(model.requests[1].prompt)

@@ -42,20 +42,20 @@ TOKEN = "a-token-of-more-than-sixteen"
 JSON = {"content-type": "application/json"}
 
 
-def message(said: str, id_: str = "u1") -> dict[str, Any]:
+def message(added: str, id_: str = "u1") -> dict[str, Any]:
     """A message of the user's."""
-    return {"id": id_, "role": "user", "parts": [{"type": "text", "text": said}]}
+    return {"id": id_, "role": "user", "parts": [{"type": "text", "text": added}]}
 
 
-def request(said: str = "Hello", id_: str = "c1") -> dict[str, Any]:
+def request(added: str = "Hello", id_: str = "c1") -> dict[str, Any]:
     """The body of a request."""
-    return {"id": id_, "message": message(said, f"u-{said}")}
+    return {"id": id_, "message": message(added, f"u-{added}")}
 
 
 def echo(turn: ChatTurn) -> StreamOf[Any, Any, None]:
     """Repeats what the user says; slowly, where the user counts."""
-    said = next(one.text for one in reversed(turn.prompt) if one.role == "user")
-    script: Any = [part for n in range(100) for part in (f"{n} ", delay(0.05))] if said == "count" else text(said)
+    added = next(one.text for one in reversed(turn.prompt) if one.role == "user")
+    script: Any = [part for n in range(100) for part in (f"{n} ", delay(0.05))] if added == "count" else text(added)
     return Agent.make("echo").stream(turn.prompt).provide(ScriptedModel.make([script]).layer)
 
 
@@ -88,9 +88,9 @@ def test_plain_functions_run_in_threads() -> None:
 
     model = ScriptedModel.make([call("look", {}), text("end")])
     with TestClient(app_of(answer)) as client:
-        said = client.post("/api/chat", json=request()).text
+        added = client.post("/api/chat", json=request()).text
 
-    assert "seen" in said
+    assert "seen" in added
     assert ran == [True]
 
 
@@ -665,10 +665,10 @@ def test_an_answer_whose_client_left(on_leave: str, ended: str) -> None:
         return found
 
     talk = _with_client(app_of(on_leave=on_leave), play)
-    said = "".join(part.get("text", "") for part in talk["messages"][-1]["parts"])
+    added = "".join(part.get("text", "") for part in talk["messages"][-1]["parts"])
     assert talk["ended"] == ended
-    assert said.startswith("0 1 2 3")
-    assert said.endswith("99 ") is (ended == "done")
+    assert added.startswith("0 1 2 3")
+    assert added.endswith("99 ") is (ended == "done")
 
 
 # -- inside another application

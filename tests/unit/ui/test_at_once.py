@@ -38,7 +38,7 @@ class Ready(Desk):
     """What is there."""
 
 
-def said(number: int) -> dict[str, Any]:
+def added(number: int) -> dict[str, Any]:
     """A request of a conversation of its own."""
     message = {"id": f"u{number}", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}
     return {"id": f"c{number}", "messages": [message]}
@@ -54,7 +54,7 @@ async def ask_all(app: ChatApp, count: int) -> list[int]:
     statuses: list[int] = []
 
     async def ask(client: httpx2.AsyncClient, number: int) -> None:
-        statuses.append((await client.post("/api/chat", json=said(number))).status_code)
+        statuses.append((await client.post("/api/chat", json=added(number))).status_code)
 
     async with client_of(app) as client, anyio.create_task_group() as group:
         for number in range(count):
@@ -118,7 +118,7 @@ def test_turns_that_begin_at_once_are_counted(backend: str) -> None:
         app = chat_app(answer, options=AppOptions(running_turns=2))
 
         async def ask(client: httpx2.AsyncClient, number: int) -> None:
-            statuses.append((await client.post("/api/chat", json=said(number))).status_code)
+            statuses.append((await client.post("/api/chat", json=added(number))).status_code)
             if statuses.count(429) == 3:
                 gate.set()
 

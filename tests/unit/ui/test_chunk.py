@@ -78,8 +78,8 @@ def test_pieces_of_a_call_of_no_known_tool_are_left_out() -> None:
 
 def test_steps_are_closed_and_opened_around_what_is_in_them() -> None:
     """Data before a step is in none; each turn of the model is one."""
-    said = [TextStart("t"), TextDelta("t", "Hi."), TextEnd("t")]
-    chunks = encode(DataPart("n", 1), *said, Finish("tool-calls"), *said, Finish("length"))
+    added = [TextStart("t"), TextDelta("t", "Hi."), TextEnd("t")]
+    chunks = encode(DataPart("n", 1), *added, Finish("tool-calls"), *added, Finish("length"))
     types = [chunk["type"] for chunk in chunks]
 
     assert types[:3] == ["start", "data-n", "start-step"]
@@ -105,13 +105,13 @@ def _nothing(_: Finish) -> None:
 def test_metadata_of_the_message_comes_after_each_step(make: Any, told: list[Any]) -> None:
     """Nothing is sent where there is none."""
     encoder = ChunkEncoder(StreamOptions(message_metadata=make))
-    said = [TextStart("t"), TextDelta("t", "Hi."), TextEnd("t")]
-    parts: list[Any] = [*said, Finish("tool-calls"), *said, Finish("stop")]
+    added = [TextStart("t"), TextDelta("t", "Hi."), TextEnd("t")]
+    parts: list[Any] = [*added, Finish("tool-calls"), *added, Finish("stop")]
     chunks = [chunk for part in parts for chunk in encoder.encode(part)]
-    places = [place for place, chunk in enumerate(chunks) if chunk["type"] == "message-metadata"]
+    locations = [location for location, chunk in enumerate(chunks) if chunk["type"] == "message-metadata"]
 
-    assert [chunks[place]["messageMetadata"] for place in places] == told
-    assert all(chunks[place - 1]["type"] == "finish-step" for place in places)
+    assert [chunks[location]["messageMetadata"] for location in locations] == told
+    assert all(chunks[location - 1]["type"] == "finish-step" for location in locations)
 
 
 # -- how an answer ends

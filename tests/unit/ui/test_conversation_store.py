@@ -32,8 +32,8 @@ def _store(kind: str, folder: Path) -> Conversations:
     return Conversations.files(folder / "talks") if kind == "files" else Conversations.sqlite(folder / "talks.db")
 
 
-def _turn(id_: str, parent: str | None = None, said: str = "Hello") -> Turn:
-    return Turn.make(id_, parent, UIMessage.make(f"u-{id_}", "user", said), f"a-{id_}", Prompt.make(said), 1.0)
+def _turn(id_: str, parent: str | None = None, added: str = "Hello") -> Turn:
+    return Turn.make(id_, parent, UIMessage.make(f"u-{id_}", "user", added), f"a-{id_}", Prompt.make(added), 1.0)
 
 
 def _ended(turn: Turn) -> Turn:
@@ -113,7 +113,7 @@ def test_a_turn_cannot_end_in_what_was_deleted(kind: str, tmp_path: Path) -> Non
 def test_a_turn_whose_process_ended_keeps_what_was_said(kind: str, tmp_path: Path) -> None:
     """The page is told of it, and a reader of the conversation, too."""
     store = _store(kind, tmp_path)
-    fx.run(store.begin("c", "ann", _turn("t", said="Ünïcode \U0001f600")))
+    fx.run(store.begin("c", "ann", _turn("t", added="Ünïcode \U0001f600")))
     known = fx.run(store.load("c"))
     assert known is not None
     told = known.describe(is_running=False)

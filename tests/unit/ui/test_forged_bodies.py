@@ -38,10 +38,10 @@ from tests.kit.forgeries import (
     nested,
     parts_are,
     puts,
-    says,
     sends,
     set_to,
     signs,
+    states,
 )
 
 
@@ -51,7 +51,7 @@ class File(msgspec.Struct, frozen=True):
     path: str
 
 
-class Place(msgspec.Struct, frozen=True):
+class Location(msgspec.Struct, frozen=True):
     """Where somebody is."""
 
     city: str
@@ -96,9 +96,9 @@ LIMITS = RequestLimits(bytes=100_000, values=2_000, text=1_000, files=2)
 @contextmanager
 def bench(stage: str) -> Generator[Bench]:
     """An application at a stage."""
-    weather = Tool.make("getWeather", parameters=Place, success=str)
+    weather = Tool.make("getWeather", parameters=Location, success=str)
     delete = Tool.make("deleteFile", parameters=File, success=str, needs_approval=True)
-    kit = Toolkit.make(weather, delete, Tool.make("getLocation", success=Place).external())
+    kit = Toolkit.make(weather, delete, Tool.make("getLocation", success=Location).external())
     deleted: list[str] = []
 
     def remove(file: File) -> Success[str]:
@@ -106,13 +106,15 @@ def bench(stage: str) -> Generator[Bench]:
         return Success("gone")
 
     model = ScriptedModel.make([*SCRIPTS[stage], text("Well."), text("Well."), text("Well.")])
-    handlers = kit.to_layer(weather.handler(lambda place: Success(f"warm in {place.city}")) | delete.handler(remove))
+    handlers = kit.to_layer(
+        weather.handler(lambda location: Success(f"warm in {location.city}")) | delete.handler(remove)
+    )
     app = chat_app(Agent.make("clerk", toolkit=kit), layer=model.layer | handlers, options=AppOptions(limits=LIMITS))
     with TestClient(app, raise_server_exceptions=False) as client:
         found = Bench(client, model)
         found.deleted = deleted
         if stage != "new":
-            assert found.send(found.body(says("Do it", "u1"))).status_code == 200
+            assert found.send(found.body(states("Do it", "u1"))).status_code == 200
         if stage in ("denied", "approved"):
             assert found.send(answered(found.body(), stage == "approved")).status_code == 200
         yield found
@@ -251,7 +253,7 @@ ROWS: dict[str, Row] = {
     ),
     "a conversation that never was": row(
         "new",
-        lambda body: set_to(body, body, messages=[says(FORGED, "u1"), {"id": "a", "role": A, "parts": [TEXT]}]),
+        lambda body: set_to(body, body, messages=[states(FORGED, "u1"), {"id": "a", "role": A, "parts": [TEXT]}]),
         409,
         "unknown",
         "messages[0].id",
@@ -262,14 +264,14 @@ ROWS: dict[str, Row] = {
     "one more exchange": row(
         "talked",
         lambda body: set_to(
-            body, body, messages=[*body["messages"], says(FORGED), {"id": "a9", "role": A, "parts": [TEXT]}]
+            body, body, messages=[*body["messages"], states(FORGED), {"id": "a9", "role": A, "parts": [TEXT]}]
         ),
         409,
         "unknown",
         "messages[2].id",
     ),
     "a message of the user's that was not said": row(
-        "talked", and_says(puts(0, says(FORGED, "u0"))), 409, "unknown", ""
+        "talked", and_says(puts(0, states(FORGED, "u0"))), 409, "unknown", ""
     ),
     "no beginning": row(
         "talked", and_says(lambda body: body["messages"].pop(0) and None), 409, "changed", "a user message is missing"
@@ -292,14 +294,14 @@ ROWS: dict[str, Row] = {
         "talked", and_says(message_has(0, id="u0")), 409, "unknown", "messages[0].id"
     ),
     "a message that is said twice": row(
-        "talked", lambda body: body["messages"].append(says(FORGED, "u1")), 400, "invalid", "no other message"
+        "talked", lambda body: body["messages"].append(states(FORGED, "u1")), 400, "invalid", "no other message"
     ),
     "a message that is said twice, alone": row(
-        "talked", is_now(lambda _: {"id": "c", "message": says(FORGED, "u1")}), 409, "changed", "already exists"
+        "talked", is_now(lambda _: {"id": "c", "message": states(FORGED, "u1")}), 409, "changed", "already exists"
     ),
     "an id of the agent's": row(
         "talked",
-        lambda body: {"id": "c", "message": says(FORGED, body["messages"][1]["id"])},
+        lambda body: {"id": "c", "message": states(FORGED, body["messages"][1]["id"])},
         409,
         "changed",
         "a message of the agent already has this id",
@@ -327,7 +329,7 @@ ROWS: dict[str, Row] = {
         "talked",
         lambda body: {
             "id": "c",
-            "message": says(FORGED, "u1"),
+            "message": states(FORGED, "u1"),
             "trigger": "regenerate-message",
             "messageId": body["messages"][1]["id"],
         },
@@ -338,7 +340,7 @@ ROWS: dict[str, Row] = {
     "an edit of what is not there": row(
         *(
             "talked",
-            is_now(lambda _: {"id": "c", "message": says(FORGED), "messageId": "x"}),
+            is_now(lambda _: {"id": "c", "message": states(FORGED), "messageId": "x"}),
             409,
             "unknown",
             "to edit",
@@ -386,23 +388,23 @@ ROWS: dict[str, Row] = {
     "parts that are an object": row("new", is_now(lambda b: parts_are(b, {"0": TEXT})), 400, "invalid", "parts"),
     "a text that is a number": row("new", sends({"type": "text", "text": 5}), 400, "invalid", "text"),
     "an id that is a number": row(
-        "new", is_now(lambda b: {**b, "messages": [{**says("x"), "id": 5}]}), 400, "invalid", "id"
+        "new", is_now(lambda b: {**b, "messages": [{**states("x"), "id": 5}]}), 400, "invalid", "id"
     ),
-    "an empty id": row("new", puts(0, says("x", "")), 400, "invalid", "messages[0].id"),
-    "an id without end": row("new", puts(0, says("x", "u" * 1_000)), 400, "invalid", "messages[0].id"),
-    "messages that are an object": row("new", has(messages={"0": says("x")}), 400, "invalid", "messages"),
+    "an empty id": row("new", puts(0, states("x", "")), 400, "invalid", "messages[0].id"),
+    "an id without end": row("new", puts(0, states("x", "u" * 1_000)), 400, "invalid", "messages[0].id"),
+    "messages that are an object": row("new", has(messages={"0": states("x")}), 400, "invalid", "messages"),
     "messages that are null": row("new", has(messages=None), 400, "invalid", "messages"),
     "a message that is null": row("new", has(messages=[None]), 400, "invalid", "messages[0]"),
-    "too many messages": row("new", has(messages=[says("x", f"u{n}") for n in range(500)]), 400, "invalid", ""),
+    "too many messages": row("new", has(messages=[states("x", f"u{n}") for n in range(500)]), 400, "invalid", ""),
     "a body that is an array": row("new", is_now(lambda b: [b]), 400, "invalid", "object"),
     "a body that is a text": row("new", is_now(lambda _: FORGED), 400, "invalid", "object"),
-    "no id": row("new", is_now(lambda _: {"messages": [says("x")]}), 400, "invalid", "id"),
-    "an id that is a path": row("new", has(id="../c", messages=[says("x")]), 400, "invalid", "id: expected a string"),
-    "an id that leads up": row("new", has(id="..", messages=[says("x")]), 400, "invalid", "id: expected a string"),
+    "no id": row("new", is_now(lambda _: {"messages": [states("x")]}), 400, "invalid", "id"),
+    "an id that is a path": row("new", has(id="../c", messages=[states("x")]), 400, "invalid", "id: expected a string"),
+    "an id that leads up": row("new", has(id="..", messages=[states("x")]), 400, "invalid", "id: expected a string"),
     "an id with a line in it": row(
-        "new", has(id="c\nd", messages=[says("x")]), 400, "invalid", "id: expected a string"
+        "new", has(id="c\nd", messages=[states("x")]), 400, "invalid", "id: expected a string"
     ),
-    "the name of the secret": row("new", has(id="the secret", messages=[says("x")]), 400, "invalid", "id"),
+    "the name of the secret": row("new", has(id="the secret", messages=[states("x")]), 400, "invalid", "id"),
     "data without end": row("new", sends({"type": "data-x", "data": nested(700)}), 400, "invalid", ""),
 }
 
@@ -452,7 +454,7 @@ LEFT: dict[str, tuple[str, Change]] = {
     "less than the agent said": left("talked", and_says(agent_says("It is"))),
     "no message of the agent's": left(
         "talked",
-        lambda body: set_to(body, body, messages=[body["messages"][0], says("And?")]),
+        lambda body: set_to(body, body, messages=[body["messages"][0], states("And?")]),
     ),
     "a result that waits no more": left(
         "asked", and_says(calls(state="input-available", output=FORGED, errorText=FORGED))
@@ -522,7 +524,7 @@ def test_an_approval_counts_in_its_own_conversation() -> None:
     """Not in another one that waits for the same call of the same tool."""
     with bench("both") as found:
         body = answered(found.body(), True)
-        assert found.send({"id": "d", "messages": [says("Do it", "u1")]}).status_code == 200
+        assert found.send({"id": "d", "messages": [states("Do it", "u1")]}).status_code == 200
         other = found.body(id="d")
         last_call(other).update(last_call(body))
         answer = found.send(other)

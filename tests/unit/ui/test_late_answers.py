@@ -22,7 +22,7 @@ from tests.kit.every import every
 class Desk:
     """A chat application with a tool that asks, and a client of it."""
 
-    def __init__(self, *says: Any, **options: Any) -> None:
+    def __init__(self, *states: Any, **options: Any) -> None:
         self.ran: list[str] = []
 
         @tool(needs_approval=True)
@@ -31,7 +31,7 @@ class Desk:
             self.ran.append(disk)
             return f"wiped {disk}"
 
-        self.model = ScriptedModel.make(list(says))
+        self.model = ScriptedModel.make(list(states))
         self.app = chat_app(Agent.make("a").with_tools(wipe), layer=self.model.layer, **options)
 
     @contextmanager
@@ -67,8 +67,8 @@ class Client:
         ]
 
 
-def _user(id_: str, said: str = "Go on.") -> dict[str, Any]:
-    return {"id": id_, "role": "user", "parts": [{"type": "text", "text": said}]}
+def _user(id_: str, added: str = "Go on.") -> dict[str, Any]:
+    return {"id": id_, "role": "user", "parts": [{"type": "text", "text": added}]}
 
 
 def _answered(messages: list[Any], at: int = 1, *, approved: bool = True) -> list[Any]:
@@ -192,8 +192,8 @@ def test_a_store_that_keeps_the_key_keeps_the_ledger(kind: str, tmp_path: Path) 
     """Another process that opens the store knows which approvals were used."""
 
     def store() -> Conversations:
-        place = tmp_path / kind
-        return Conversations.files(place) if kind == "files" else Conversations.sqlite(place)
+        location = tmp_path / kind
+        return Conversations.files(location) if kind == "files" else Conversations.sqlite(location)
 
     desk = Desk(WIPE, text("Done."), conversations=store())
     with desk.open() as page:

@@ -34,7 +34,7 @@ def output(value: Any, id_: str = "c", **marks: Any) -> Chunk:
     return {"type": "tool-output-available", "toolCallId": id_, "output": value, **marks}
 
 
-def said(text: str, id_: str = "t", kind: str = "text") -> list[Chunk]:
+def added(text: str, id_: str = "t", kind: str = "text") -> list[Chunk]:
     """The chunks of a text."""
     delta: Chunk = {"type": f"{kind}-delta", "id": id_, "delta": text}
     return [{"type": f"{kind}-start", "id": id_}, delta, {"type": f"{kind}-end", "id": id_}]
@@ -81,7 +81,7 @@ def test_a_message_without_metadata_has_none() -> None:
 
 def test_how_an_answer_ended_is_known() -> None:
     """A failure with its words, or a stop; the parts stay."""
-    failed, stopped = built(*said("Hi"), {"type": "error", "errorText": "no"}), built({"type": "abort"})
+    failed, stopped = built(*added("Hi"), {"type": "error", "errorText": "no"}), built({"type": "abort"})
     assert (failed.error, failed.finished, failed.message.text) == ("no", False, "Hi")
     assert (stopped.aborted, stopped.finished) == (True, False)
 
@@ -100,9 +100,9 @@ def test_a_message_that_was_taken_does_not_change() -> None:
 
 def test_a_text_streams_and_is_done() -> None:
     """Reasoning is also known by its id; texts of one id in two families are two."""
-    start, delta, end = said("Hi")
+    start, delta, end = added("Hi")
     assert parts(start, delta) == [{"type": "text", "text": "Hi", "state": "streaming"}]
-    assert parts(start, *said("Hm", kind="reasoning"), delta, end) == [
+    assert parts(start, *added("Hm", kind="reasoning"), delta, end) == [
         {"type": "text", "text": "Hi", "state": "done"},
         {"type": "reasoning", "id": "t", "text": "Hm", "state": "done"},
     ]
@@ -110,7 +110,7 @@ def test_a_text_streams_and_is_done() -> None:
 
 def test_the_metadata_of_a_text_is_the_last_that_came() -> None:
     """As providers send signatures at the end."""
-    start, delta, end = said("Hi")
+    start, delta, end = added("Hi")
     first: Json = {"providerMetadata": {"acme": {"id": 1}}}
     last: Json = {"providerMetadata": {"acme": {"signature": "S"}}}
     assert parts({**start, **first}, delta)[0]["providerMetadata"] == first["providerMetadata"]
@@ -119,14 +119,14 @@ def test_the_metadata_of_a_text_is_the_last_that_came() -> None:
 
 def test_a_text_whose_id_begins_again_keeps_what_it_had() -> None:
     """The pieces that come go into the new one."""
-    start, delta, _ = said("Hi")
+    start, delta, _ = added("Hi")
     assert [part["text"] for part in parts(start, delta, start, delta, delta)] == ["Hi", "HiHi"]
 
 
 def test_a_step_that_is_reset_leaves_nothing_and_the_steps_before_it_stay() -> None:
     """Also what was open in them; calls of the step that is gone are not known any more."""
-    start, delta, _ = said("Hi")
-    builder = built(STEP, start, delta, STEP, *said("x", "u"), started(), {"type": "reset-step"})
+    start, delta, _ = added("Hi")
+    builder = built(STEP, start, delta, STEP, *added("x", "u"), started(), {"type": "reset-step"})
     assert builder.message.parts == ({"type": "step-start"}, {**built(start, delta).message.parts[0]}, STEP_PART)
     with pytest.raises(ChunkError, match="unknown call 'c'"):
         builder.add(output(1))
@@ -270,7 +270,7 @@ def test_a_builder_goes_on_with_a_message() -> None:
     """Under its id, in its last step, with its calls and its data; the message itself stays as it was."""
     progress = {"type": "data-step", "id": "p", "data": 1}
     before = built(STEP, whole(), progress, {"type": "message-metadata", "messageMetadata": {"a": 1}}).message
-    more = built(output(2), {**progress, "data": 2}, STEP, *said("Done."), before=before).message
+    more = built(output(2), {**progress, "data": 2}, STEP, *added("Done."), before=before).message
     assert (more.id, more.metadata) == ("m", {"a": 1})
     assert [part.get("output", part.get("data", part.get("text"))) for part in more.parts] == [
         None,

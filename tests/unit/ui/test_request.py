@@ -17,9 +17,9 @@ Json = dict[str, Any]
 LIMITS = RequestLimits(text=20, files=2, media_types=("image/*", "text/plain"))
 
 
-def _turn(id_: str, parent: str | None, said: str) -> Turn:
-    user = UIMessage.make(f"u-{id_}", "user", said)
-    begun = Turn.make(id_, parent, user, f"a-{id_}", Prompt.make(said), 0.0)
+def _turn(id_: str, parent: str | None, added: str) -> Turn:
+    user = UIMessage.make(f"u-{id_}", "user", added)
+    begun = Turn.make(id_, parent, user, f"a-{id_}", Prompt.make(added), 0.0)
     return msgspec.structs.replace(begun, message=UIMessage.make(f"a-{id_}", "assistant", "Hi."), ended="done")
 
 
@@ -54,7 +54,7 @@ def taken(body: Json, talk: Conversation | None = TALK) -> Accepted | tuple[str,
 
 
 @every(
-    ("body", "parent", "message", "said"),
+    ("body", "parent", "message", "added"),
     [
         ({"messages": [*SHOWN, user("u3", "More")]}, "t2", "u3", "More"),
         ({"message": user("u3", "More")}, "t2", "u3", "More"),
@@ -71,14 +71,19 @@ def taken(body: Json, talk: Conversation | None = TALK) -> Accepted | tuple[str,
         ({"message": SHOWN[2], "trigger": "regenerate-message", "messageId": "a-t2"}, "t1", "u-t2", "And?"),
     ],
 )
-def test_a_request_goes_on_where_it_says(body: Json, parent: str | None, message: str, said: str) -> None:
+def test_a_request_goes_on_where_it_says(body: Json, parent: str | None, message: str, added: str) -> None:
     """With a new message, one that is edited, or another answer; the agent's message is a new one."""
     found = taken(body)
 
     assert isinstance(found, Accepted)
-    assert (found.parent, found.message_id, found.said, found.late) == (parent, "new", Prompt.make(said), Prompt.empty)
+    assert (found.parent, found.message_id, found.added, found.late) == (
+        parent,
+        "new",
+        Prompt.make(added),
+        Prompt.empty,
+    )
     assert found.user is not None
-    assert (found.user.id, found.user.text, found.before) == (message, said, None)
+    assert (found.user.id, found.user.text, found.before) == (message, added, None)
 
 
 @every(
@@ -149,7 +154,7 @@ def test_texts_and_files_are_said_within_the_limits(parts: tuple[Any, ...], cont
     found = taken({"message": user("u1", *parts)}, None)
 
     assert isinstance(found, Accepted)
-    assert found.said[0].content == content
+    assert found.added[0].content == content
 
 
 @every(
@@ -199,7 +204,7 @@ def _with_calls() -> Conversation:
 
 
 @every(
-    ("at", "changes", "place"),
+    ("at", "changes", "location"),
     [
         (0, {}, None),
         (0, {"input": {"a": [1.0]}, "output": {"n": 2.0}}, None),  # a browser writes numbers so
@@ -214,14 +219,14 @@ def _with_calls() -> Conversation:
         (0, {"toolCallId": "k9"}, ""),
     ],
 )
-def test_a_call_is_as_it_was_sent_or_is_refused(at: int, changes: Json, place: str | None) -> None:
+def test_a_call_is_as_it_was_sent_or_is_refused(at: int, changes: Json, location: str | None) -> None:
     """Which tool, with which parameters, and what came of it; a client that has less of it may say less."""
     parts = [{**CALL}, {**FAILED}]
     parts[at] |= changes
-    said = [SHOWN[0], {"id": "a-t1", "role": "assistant", "parts": parts}, user("u3", "More")]
-    found = taken({"messages": said}, _with_calls())
+    added = [SHOWN[0], {"id": "a-t1", "role": "assistant", "parts": parts}, user("u3", "More")]
+    found = taken({"messages": added}, _with_calls())
 
-    if place is None:
+    if location is None:
         assert isinstance(found, Accepted)
     else:
-        assert found == ("changed", f"messages[1].parts[{at}]{place}")
+        assert found == ("changed", f"messages[1].parts[{at}]{location}")

@@ -13,7 +13,7 @@ from fxai import Gen, fx
 from fxai.effects import Backend, EffectOf, Exit, Failed, Scope
 from fxai.storage.journal_store import FileJournals
 from fxai.storage.private_file import file_name
-from fxai.ui import DONE, Reply, Signal, Stop, StreamStore, StreamStoreError, StreamWriter
+from fxai.ui import DONE, Signal, Stop, StreamStore, StreamStoreError, StreamWriter, UserReply
 from fxai.ui.shared_stream import SharedStreams, journal_form
 from tests.kit.every import every
 
@@ -145,7 +145,7 @@ def test_a_second_store_waits_for_a_turn_that_is_silent(tmp_path: Path) -> None:
 def test_a_second_store_signals_a_turn(make: Make, backend: Backend) -> None:
     """It is told that somebody takes the signal; each comes once and in order, before and after the first look."""
     first, second = make(), make()
-    sent: list[Signal] = [Reply("q1", "accept", {"n": 1}), Reply("q2", "decline"), Stop()]
+    sent: list[Signal] = [UserReply("q1", "accept", {"n": 1}), UserReply("q2", "decline"), Stop()]
 
     @fx.gen
     def play() -> Gen[tuple[list[bool], list[Any], list[Any]], Any, Scope]:
@@ -153,7 +153,7 @@ def test_a_second_store_signals_a_turn(make: Make, backend: Backend) -> None:
         taken: list[bool] = yield from fx.for_each(sent, lambda signal: second.signal("c1", signal))
         got = yield from writer.signals.take(3).collect().timeout(20)
         waiting = yield from fx.fork(writer.signals.take(2).collect().timeout(20))
-        yield from second.signal("c1", Reply("q3", "cancel"))
+        yield from second.signal("c1", UserReply("q3", "cancel"))
         yield from fx.sleep(0.3)
         yield from second.signal("c1", Stop())
         return taken, list(got), list((yield from waiting.join()))
@@ -162,7 +162,7 @@ def test_a_second_store_signals_a_turn(make: Make, backend: Backend) -> None:
 
     assert taken == [True, True, True]
     assert got == sent
-    assert more == [Reply("q3", "cancel"), Stop()]
+    assert more == [UserReply("q3", "cancel"), Stop()]
 
 
 def test_signals_to_a_turn_that_has_ended_reach_no_other(make: Make) -> None:
@@ -171,13 +171,13 @@ def test_signals_to_a_turn_that_has_ended_reach_no_other(make: Make) -> None:
 
     @fx.gen
     def play() -> Gen[tuple[bool, list[Any]], Any, Scope]:
-        yield from fx.scoped(first.open("c1", "t1").and_then(second.signal("c1", Reply("q1", "decline"))))
+        yield from fx.scoped(first.open("c1", "t1").and_then(second.signal("c1", UserReply("q1", "decline"))))
         late = yield from second.signal("c1", Stop())
         writer = yield from first.open("c1", "t2")
-        yield from second.signal("c1", Reply("q2", "decline"))
+        yield from second.signal("c1", UserReply("q2", "decline"))
         return late, list((yield from writer.signals.take(1).collect().timeout(20)))
 
-    assert _run(play()) == (False, [Reply("q2", "decline")])
+    assert _run(play()) == (False, [UserReply("q2", "decline")])
 
 
 # -- one turn at a time
@@ -221,7 +221,7 @@ def test_a_reader_that_asks_who_is_there_holds_no_turn_off(tmp_path: Path) -> No
     def play() -> Gen[str | None, Any, Scope]:
         glancing = yield from fx.fork(fx.scoped(streams.journal("c1").own(wait=False).and_then(fx.sleep(0.08))))
         yield from fx.sleep(0.02)
-        yield from _shared(tmp_path).begin("c1", "t1", 0.0)
+        yield from _shared(tmp_path).start("c1", "t1", 0.0)
         yield from glancing.join()
         return (yield from _shared(tmp_path).active("c1"))
 
@@ -237,7 +237,7 @@ def test_a_stream_whose_process_is_gone_ends_there(tmp_path: Path) -> None:
     @fx.gen
     def play() -> Gen[tuple[bytes, str | None, bool], Any]:
         dying = _shared(tmp_path)
-        begun = dying.begin("c1", "t1", 0.0).and_then(dying.append("c1", [event(0), event(1)]))
+        begun = dying.start("c1", "t1", 0.0).and_then(dying.append("c1", [event(0), event(1)]))
         yield from fx.scoped(begun)  # it ends without a word
         other = StreamStore.files(tmp_path)
         read = yield from whole(other)
@@ -264,7 +264,7 @@ def test_what_a_second_store_removes_is_gone(make: Make) -> None:
     @fx.gen
     def play() -> Gen[str | None, Any, Scope]:
         yield from first.open("c1", "t1")
-        yield from second.signal("c1", Reply("q1", "decline"))
+        yield from second.signal("c1", UserReply("q1", "decline"))
         yield from second.remove("c1")
         return (yield from second.active("c1"))
 
@@ -279,7 +279,7 @@ def test_what_a_second_store_removes_is_gone(make: Make) -> None:
 def test_a_removed_stream_leaves_no_file(tmp_path: Path) -> None:
     """Neither of its events nor of its signals."""
     first, second = StreamStore.files(tmp_path), StreamStore.files(tmp_path)
-    _run(first.open("c1", "t1").and_then(second.signal("c1", Reply("q1", "decline"))))
+    _run(first.open("c1", "t1").and_then(second.signal("c1", UserReply("q1", "decline"))))
     before = _kept(tmp_path)
     fx.run(second.remove("c1"))
 
@@ -290,12 +290,12 @@ def test_streams_that_ended_long_ago_are_removed_when_another_begins(tmp_path: P
     """With their signals, after `keep` seconds, looked for once a minute; what is young or runs stays."""
     before, store = _shared(tmp_path, 100.0), _shared(tmp_path, 100.0)
     for id_, ended in (("old", 1000.0), ("due", 1001.0), ("later", 1059.0), ("running", None)):
-        begun: Any = before.begin(id_, "t", 900.0)
+        begun: Any = before.start(id_, "t", 900.0)
         _run(begun if ended is None else begun.and_then(before.end(id_, "t", [], ended)))
         _journals(tmp_path)[1].journal(id_).append({"type": "stop"})
     seen: list[list[str]] = []
     for now in (1101.0, 1160.0, 1161.0):
-        _run(store.begin("new", "t", now))
+        _run(store.start("new", "t", now))
         seen.append([one for one in ("old", "due", "later", "running") if _file("stream", one) in _kept(tmp_path)])
 
     assert seen == [["due", "later", "running"], ["due", "later", "running"], ["running"]]

@@ -38,16 +38,16 @@ class Desk:
             self.ended.append("turn")
         return Agent.make("desk")
 
-    async def ask(self, said: str = "u1") -> httpx.Response:
+    async def ask(self, added: str = "u1") -> httpx.Response:
         """Say something."""
-        message = {"id": said, "role": "user", "parts": [{"type": "text", "text": "Hello"}]}
+        message = {"id": added, "role": "user", "parts": [{"type": "text", "text": "Hello"}]}
         transport = httpx.ASGITransport(self.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.post("/api/chat", json={"id": f"c-{said}", "message": message})
+            return await client.post("/api/chat", json={"id": f"c-{added}", "message": message})
 
-    def kept(self, said: str = "u1") -> Conversation | None:
+    def kept(self, added: str = "u1") -> Conversation | None:
         """The conversation in which it was said."""
-        return fx.run(self.conversations.load(f"c-{said}"))
+        return fx.run(self.conversations.load(f"c-{added}"))
 
 
 def _run(program: Any, backend: Backend) -> Any:
@@ -136,9 +136,9 @@ def test_an_application_that_has_ended_can_begin_again() -> None:
 
     async def play() -> list[int]:
         found: list[int] = []
-        for said in ("u1", "u2"):
+        for added in ("u1", "u2"):
             async with desk.app.lifespan():
-                found.append((await desk.ask(said)).status_code)
+                found.append((await desk.ask(added)).status_code)
         found.append((await desk.ask("u3")).status_code)
         await desk.app.aclose()
         return found

@@ -29,9 +29,9 @@ def app(options: StreamOptions) -> ChatApp:
     return chat_app(prompt, layer=ScriptedModel.make(turns).layer, options=AppOptions(ag_ui=True, stream=options))
 
 
-def asked(client: TestClient, *said: str) -> list[dict[str, Any]]:
+def asked(client: TestClient, *added: str) -> list[dict[str, Any]]:
     """The events of a run."""
-    messages = [{"id": one, "role": "user", "content": one} for one in said]
+    messages = [{"id": one, "role": "user", "content": one} for one in added]
     answer = client.post("/api/ag-ui", json={"threadId": "c1", "runId": "r1", "messages": messages})
     assert answer.status_code == 200
     lines = [line for line in answer.text.split("\n\n") if line.startswith("data: ")]

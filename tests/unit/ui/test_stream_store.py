@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fxai import Gen, fx
 from fxai.effects import Backend, Exit, Failed, Scope
 from fxai.testing import TestClock
-from fxai.ui import DONE, Reply, Signal, Stop, StreamStore, StreamStoreError, StreamWriter
+from fxai.ui import DONE, Signal, Stop, StreamStore, StreamStoreError, StreamWriter, UserReply
 from tests.kit.every import every
 from tests.kit.trials import examples
 
@@ -151,7 +151,7 @@ def test_a_second_turn_of_a_conversation_is_refused_while_one_runs(make: Make, b
 def test_signals_come_once_each_and_in_order(make: Make, backend: Backend) -> None:
     """Those that came before the turn looked are not lost."""
     store = make()
-    sent: list[Signal] = [Reply("q1", "accept", {"n": 1}), Reply("q2", "decline"), Stop()]
+    sent: list[Signal] = [UserReply("q1", "accept", {"n": 1}), UserReply("q2", "decline"), Stop()]
 
     @fx.gen
     def play() -> Gen[tuple[list[bool], list[Any]], Any, Scope]:

@@ -89,10 +89,10 @@ class World:
         """A turn of the user's that goes on from the head."""
         self.count += 1
         user = UIMessage.make(f"u{self.count}", "user", f"Say {self.count}")
-        said = Prompt.make(user.text)
+        added = Prompt.make(user.text)
 
         def accept(known: Conversation | None, new_id: Callable[[], str]) -> Any:
-            return Success(Accepted(None if known is None else known.head, user, new_id(), said))
+            return Success(Accepted(None if known is None else known.head, user, new_id(), added))
 
         leave = options.pop("on_leave", "continue")
         given = StreamOptions(**options)
@@ -132,7 +132,7 @@ def agent(turns: list[Turn], **more: Any) -> Callable[[Any], Any]:
     return answer
 
 
-def _is_whole(turn: KeptTurn) -> bool:
+def _is_complete(turn: KeptTurn) -> bool:
     """Whether each call has a result, so that the next turn can go on."""
     return not turn.messages.pending
 
@@ -208,7 +208,7 @@ def test_a_turn_that_fails_says_so_and_is_kept(case: str, backend: Backend) -> N
         assert chunks[-1]["errorText"] == "An error occurred."
         assert "secret" not in json.dumps(chunks)
         assert _open(chunks) == set()
-        assert (kept.ended, kept.error, _is_whole(kept)) == (how, "An error occurred.", True)
+        assert (kept.ended, kept.error, _is_complete(kept)) == (how, "An error occurred.", True)
         assert again.refused is None
         assert _types(more)[-1] == "finish"
 
@@ -365,7 +365,7 @@ def test_a_turn_is_stopped_at_any_chunk(at: int, backend: Backend) -> None:
         assert _types(chunks)[-1] in ("abort", "finish")
         assert kept.ended == ("stopped" if _types(chunks)[-1] == "abort" else "done")
         assert _open(chunks) == set()
-        assert _is_whole(kept)
+        assert _is_complete(kept)
         sent = "".join(chunk["delta"] for chunk in chunks if chunk["type"] == "text-delta")
         assert kept.message is not None
         assert kept.message.text == sent
@@ -414,7 +414,7 @@ def test_a_server_that_is_cancelled_keeps_the_turn(after: float) -> None:
             chunks = await world.chunks(services)
         kept = await world.last()
 
-        assert (kept.ended, _is_whole(kept)) == ("stopped", True)
+        assert (kept.ended, _is_complete(kept)) == ("stopped", True)
         assert _types(chunks)[-1] == "abort"
         assert _open(chunks) == set()
 

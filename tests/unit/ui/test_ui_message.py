@@ -206,15 +206,15 @@ def test_a_message_with_something_else_in_a_place_is_read_or_told(data: st.DataO
     """Whatever stands there: it is no crash, and what is read can be written."""
     text = json.dumps(message(*KNOWN, metadata={}))
     drawn = json.loads(text)
-    place: Any = drawn
+    location: Any = drawn
     while True:
-        keys: list[Any] = list(place) if is_object(place) else list(range(len(place)))
+        keys: list[Any] = list(location) if is_object(location) else list(range(len(location)))
         key = data.draw(st.sampled_from(keys))
-        inside: Any = place[key]
+        inside: Any = location[key]
         if not (is_object(inside) or is_array(inside)) or not inside or data.draw(st.booleans()):
             break
-        place = inside
-    place[key] = data.draw(JSON)
+        location = inside
+    location[key] = data.draw(JSON)
     read = read_message(drawn)
     told = read.swap().value_or(None)
     assert isinstance(told, DecodeFailure) or msgspec.json.encode(read.unwrap().to_data())

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from returns.result import Success
 
-from fxai import Agent, ApprovalKey, Prompt, Tool, Toolkit, fx
+from fxai import Agent, Prompt, Tool, Toolkit, fx
 from fxai.effects import Backend
 from fxai.messages import (
     AssistantMessage,
@@ -24,6 +24,7 @@ from fxai.messages import (
     UserContent,
     UserMessage,
 )
+from fxai.models import ApprovalKey
 from fxai.testing import ScriptedModel, call, text
 from fxai.ui import (
     Chunk,
@@ -365,9 +366,9 @@ class Client:
         self.messages: list[Json] = []
         self.error: str | None = None
 
-    def say(self, said: str, *script: Any, **options: Any) -> Json:
+    def say(self, added: str, *script: Any, **options: Any) -> Json:
         """The message of the agent's that answers."""
-        self.messages.append(UIMessage.make(f"u{len(self.messages)}", "user", said).to_data())
+        self.messages.append(UIMessage.make(f"u{len(self.messages)}", "user", added).to_data())
         return self._ask(MessageBuilder(f"a{len(self.messages)}"), script, options)
 
     def go_on(self, *script: Any, **options: Any) -> Json:

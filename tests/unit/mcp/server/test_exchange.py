@@ -29,7 +29,7 @@ both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 Handler: TypeAlias = Callable[[Any], Any] | Callable[[Any, CallContext], Any]
 
 
-class Place(msgspec.Struct, frozen=True):
+class Location(msgspec.Struct, frozen=True):
     """Where."""
 
     x: int
@@ -39,13 +39,13 @@ class Place(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True):
     """Where to."""
 
-    to: Place
+    to: Location
 
 
 class Lost(msgspec.Struct, frozen=True):
     """Nobody is there."""
 
-    place: Place
+    place: Location
 
 
 def bound(made: Tool[Any, Any, Any], handler: Handler) -> BoundToolkit[Any]:
@@ -56,7 +56,7 @@ def bound(made: Tool[Any, Any, Any], handler: Handler) -> BoundToolkit[Any]:
 @both_eras
 def test_a_tool_is_listed_with_all_that_is_known_of_it(backend: str, era: Era) -> None:
     """Name, title, description, hints, `_meta` and both schemas reach the client."""
-    made = Tool.make("go", parameters=Place, success=Place, description="Goes there.")
+    made = Tool.make("go", parameters=Location, success=Location, description="Goes there.")
     known = made.annotate(Title, "Go").annotate(Readonly, True).annotate(Destructive, False)
     known = known.annotate(Idempotent, True).annotate(OpenWorld, False).annotate(Meta, {"team": "maps"})
 
@@ -121,7 +121,7 @@ def test_an_object_is_structured_content_and_its_text(backend: str, era: Era) ->
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         return await client.call_tool("go", {"x": 3})
 
-    result = used(bound(Tool.make("go", parameters=Place, success=Place), Success), use, backend, era)
+    result = used(bound(Tool.make("go", parameters=Location, success=Location), Success), use, backend, era)
 
     assert result.structured_content == {"x": 3, "y": 0}
     assert text(result) == '{"x":3,"y":0}'
@@ -148,7 +148,7 @@ def test_what_is_no_object_is_a_text(backend: str, success: Any, gives: Any, sho
 @pytest.mark.parametrize("mode", ["error", "return"])
 def test_a_typed_failure_is_a_result_that_says_so(backend: str, era: Era, mode: Any) -> None:
     """In either failure mode the encoded failure is the text of a result marked `isError`."""
-    made = Tool.make("find", parameters=Place, success=str, failure=Lost, failure_mode=mode)
+    made = Tool.make("find", parameters=Location, success=str, failure=Lost, failure_mode=mode)
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         return await client.call_tool("find", {"x": 1})
@@ -162,7 +162,7 @@ def test_a_typed_failure_is_a_result_that_says_so(backend: str, era: Era, mode: 
 
 def test_a_failure_is_not_held_to_the_output_schema(backend: str) -> None:
     """Where results have a schema, a failure is text alone: clients check what is structured, failed or not."""
-    made = Tool.make("find", parameters=Place, success=Place, failure=Lost)
+    made = Tool.make("find", parameters=Location, success=Location, failure=Lost)
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         return await client.call_tool("find", {"x": 1})
@@ -175,13 +175,13 @@ def test_a_failure_is_not_held_to_the_output_schema(backend: str) -> None:
 
 
 @both_eras
-@pytest.mark.parametrize("success", [list[Place], Place])
+@pytest.mark.parametrize("success", [list[Location], Location])
 def test_wrong_arguments_are_a_result_that_names_each(backend: str, era: Era, success: Any) -> None:
     """What the model got wrong is a result marked `isError`, which it can read, with every fault; nothing is run."""
-    ran: list[Place] = []
-    made = Tool.make("go", parameters=Place, success=success)
+    ran: list[Location] = []
+    made = Tool.make("go", parameters=Location, success=success)
 
-    def run(place: Place) -> Result[list[Place], Never]:
+    def run(place: Location) -> Result[list[Location], Never]:
         ran.append(place)
         return Success(ran)
 
@@ -195,7 +195,7 @@ def test_wrong_arguments_are_a_result_that_names_each(backend: str, era: Era, su
     assert (told["type"], told["name"]) == ("invalid-parameters", "go")
     assert [fault["pointer"] for fault in told["faults"]] == ["/y", "/x"]
     assert "/y: expected integer" in told["message"]
-    assert result.structured_content == (None if success is Place else told)
+    assert result.structured_content == (None if success is Location else told)
 
 
 @both_eras
@@ -478,12 +478,12 @@ def test_options_that_cannot_be_are_refused_at_once(wrong: Any) -> None:
 
 def test_what_the_model_is_shown_is_the_text(backend: str) -> None:
     """`to_model_output` makes the content; the structured content stays the success itself."""
-    made = Tool.make("go", success=Place, to_model_output=lambda place: f"at {place.x}")
+    made = Tool.make("go", success=Location, to_model_output=lambda place: f"at {place.x}")
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         return await client.call_tool("go", {})
 
-    result = used(bound(made, lambda _: Success(Place(5))), use, backend)
+    result = used(bound(made, lambda _: Success(Location(5))), use, backend)
 
     assert (text(result), result.structured_content) == ("at 5", {"x": 5, "y": 0})
 
@@ -508,7 +508,7 @@ def test_a_result_function_serves_as_it_is(backend: str) -> None:
 @both_eras
 def test_json_text_in_arguments_is_read(backend: str, era: Era) -> None:
     """A client that sends an object as JSON text is understood; a server that annotates its tools so is exact."""
-    made = Tool.make("walk", parameters=Step, success=Place)
+    made = Tool.make("walk", parameters=Step, success=Location)
     given = {"to": '{"x": 1, "y": 2}'}
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
@@ -521,7 +521,7 @@ def test_json_text_in_arguments_is_read(backend: str, era: Era) -> None:
     assert "/to: expected object" in text(exact)
 
 
-def _reached(step: Any) -> Result[Place, Never]:
+def _reached(step: Any) -> Result[Location, Never]:
     return Success(step.to)
 
 
@@ -642,7 +642,7 @@ def test_a_failure_whose_finalizer_breaks_is_a_bug(backend: str, era: Era) -> No
     made = Tool.make("find", success=str, failure=Lost)
 
     def find(_: Any) -> Effect[str, Lost]:
-        return fx.fail(Lost(Place(1))).ensuring(fx.die(RuntimeError("the finalizer")))
+        return fx.fail(Lost(Location(1))).ensuring(fx.die(RuntimeError("the finalizer")))
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         return await refused(client.call_tool("find", {}))

@@ -19,7 +19,7 @@ from fxai.messages import (
     ToolCall,
 )
 from fxai.models import ModelRequest
-from fxai.providers.anthropic import PreparedRequest, Reader, parse_reply, prepare_request
+from fxai.providers.anthropic import MessagesReader, PreparedRequest, parse_reply, prepare_request
 from fxai.schema import JsonSchema
 from tests.kit.anthropic_replies import (
     ALL_BLOCKS,
@@ -29,10 +29,10 @@ from tests.kit.anthropic_replies import (
     TOOLS,
     events_of,
     interleaved,
+    is_decided_by,
     message,
     pieces_of,
     read_all,
-    told_of,
 )
 from tests.kit.every import every
 
@@ -43,7 +43,7 @@ CALL = ALL_BLOCKS[-2]
 
 def _failed(*events: Any) -> AiError:
     """What the last of the events fails with; those before it may not fail."""
-    reader = Reader(SENT)
+    reader = MessagesReader(SENT)
     for event in events[:-1]:
         reader.read(json.dumps(event)).unwrap()
     last = events[-1]
@@ -62,7 +62,7 @@ def _text(text: str) -> dict[str, Any]:
 def test_a_stream_is_told_as_it_comes() -> None:
     """Texts, thinking and parameters come in the provider's own pieces, the call when it is whole."""
     thought = {"type": "thinking", "thinking": "Hmmm", "signature": "S"}
-    parts = told_of(events_of(message([thought, _text("Good"), CALL], "tool_use")))
+    parts = is_decided_by(events_of(message([thought, _text("Good"), CALL], "tool_use")))
 
     assert [part.type for part in parts] == [
         "response-metadata",
@@ -99,10 +99,10 @@ def test_a_text_begins_with_its_first_piece() -> None:
     start, *pieces, stop = pieces_of(0, _text("Good"))
     empty, side_by_side = [start, stop], [start, pieces_of(1, CALL)[0], *pieces]
 
-    assert [part.type for part in told_of([begun, start])] == ["response-metadata"]
-    assert [part.type for part in told_of([begun, start, pieces[0]])[1:]] == ["text-start", "text-delta"]
-    assert [part.type for part in told_of([begun, *empty])[1:]] == ["text-start", "text-end"]
-    assert [part.type for part in told_of([begun, *side_by_side])[1:3]] == ["text-start", "tool-params-start"]
+    assert [part.type for part in is_decided_by([begun, start])] == ["response-metadata"]
+    assert [part.type for part in is_decided_by([begun, start, pieces[0]])[1:]] == ["text-start", "text-delta"]
+    assert [part.type for part in is_decided_by([begun, *empty])[1:]] == ["text-start", "text-end"]
+    assert [part.type for part in is_decided_by([begun, *side_by_side])[1:3]] == ["text-start", "tool-params-start"]
 
 
 def test_two_thousand_pieces_are_one_call() -> None:
@@ -114,7 +114,7 @@ def test_two_thousand_pieces_are_one_call() -> None:
         for sign in json.dumps(given)
     ]
     begun, *_, ended, done = events_of(message([], "tool_use"))
-    parts = told_of([begun, start, *deltas, stop, ended, done])
+    parts = is_decided_by([begun, start, *deltas, stop, ended, done])
 
     assert [part.params for part in parts if part.type == "tool-call"] == [given]
     assert len(parts) == len(deltas) + 5
@@ -124,7 +124,7 @@ def test_a_call_without_pieces_has_what_its_start_says() -> None:
     """Some servers send parameters whole, or none where there are none."""
     start, stop = pieces_of(0, CALL)[0], pieces_of(0, CALL)[-1]
     full = {**start, "content_block": {**CALL, "id": "t2"}, "index": 1}
-    parts = told_of([events_of(message([]))[0], start, stop, full, {**stop, "index": 1}])
+    parts = is_decided_by([events_of(message([]))[0], start, stop, full, {**stop, "index": 1}])
 
     assert [part.params for part in parts if part.type == "tool-call"] == [{}, {"city": "Oslo"}]
 
@@ -133,7 +133,7 @@ def test_parameters_that_are_no_json_are_kept_as_text() -> None:
     """A turn that was cut by its token limit ends in the middle of a call: it cannot be run, and nothing is lost."""
     start, *pieces, stop = pieces_of(0, CALL)
     events = events_of(message([], "max_tokens"))
-    parts = told_of([events[0], start, *pieces[:3], stop, *events[-2:]])
+    parts = is_decided_by([events[0], start, *pieces[:3], stop, *events[-2:]])
     calls = [part for part in parts if part.type == "tool-call"]
 
     assert [(call.params, call.params_text) for call in calls] == [(None, '{"city')]
@@ -162,18 +162,18 @@ def test_what_is_not_known_is_passed_over() -> None:
 
 def test_counts_of_a_stream_are_totals() -> None:
     """Later counts take the place of earlier ones; what they leave out stands."""
-    finish = told_of(events_of(message([_text("Hi")])))[-1]
+    finish = is_decided_by(events_of(message([_text("Hi")])))[-1]
 
     assert finish.type == "finish"
     assert (finish.usage.input_tokens, finish.usage.output_tokens, finish.usage.cached_input_tokens) == (15, 7, 3)
 
 
-@every("place", range(1, len(events_of(message([_text("Good day."), CALL], "tool_use")))))
-def test_a_cut_stream_is_a_failure_that_keeps_what_came(place: int) -> None:
+@every("location", range(1, len(events_of(message([_text("Good day."), CALL], "tool_use")))))
+def test_a_cut_stream_is_a_failure_that_keeps_what_came(location: int) -> None:
     """Cut before any event, the reader says that the message was not whole; what came before stands."""
     events = events_of(message([_text("Good day."), CALL], "tool_use"))
-    reader = Reader(SENT)
-    told: list[StreamPart] = [part for one in events[:place] for part in reader.read(json.dumps(one)).unwrap()]
+    reader = MessagesReader(SENT)
+    told: list[StreamPart] = [part for one in events[:location] for part in reader.read(json.dumps(one)).unwrap()]
     kept = Response.from_stream([*told, *reader.rest()])
     error = reader.end().failure()
 
@@ -182,12 +182,12 @@ def test_a_cut_stream_is_a_failure_that_keeps_what_came(place: int) -> None:
     assert not reader.done
     assert "Good day.".startswith(kept.text)
     assert all(call.params is None or call.params == {"city": "Oslo"} for call in kept.tool_calls)
-    assert len(kept.text) == min(9, max(0, place - 3) * 3)
+    assert len(kept.text) == min(9, max(0, location - 3) * 3)
 
 
 def test_a_whole_stream_has_no_end_to_tell() -> None:
     """After its last event there is no failure."""
-    reader = Reader(SENT)
+    reader = MessagesReader(SENT)
     for event in events_of(message([])):
         reader.read(json.dumps(event)).unwrap()
 
@@ -238,7 +238,10 @@ def test_a_stream_out_of_order_is_a_typed_failure(events: list[Any], said: str) 
 def test_an_answer_in_another_form_is_told_when_it_is_whole() -> None:
     """It is held back until it can be led back to what the schema says; one in its own form comes as it is written."""
     events = events_of(message([_text('{"value": [1, 2]}')]))
-    held, whole = told_of(events, _asked(NUMBERS)), told_of(events, _asked({**CITY, "additionalProperties": False}))
+    held, whole = (
+        is_decided_by(events, _asked(NUMBERS)),
+        is_decided_by(events, _asked({**CITY, "additionalProperties": False})),
+    )
 
     assert [part.delta for part in held if part.type == "text-delta"] == ["[1,2]"]
     assert len([part for part in whole if part.type == "text-delta"]) == 6
@@ -247,7 +250,7 @@ def test_an_answer_in_another_form_is_told_when_it_is_whole() -> None:
 def test_an_answer_by_a_tool_is_told_as_a_text() -> None:
     """Its call is not told as one."""
     call = {"type": "tool_use", "id": "t1", "name": "answer", "input": {"city": "Oslo"}}
-    parts = told_of(events_of(message([call], "tool_use")), _asked(CITY, OLD))
+    parts = is_decided_by(events_of(message([call], "tool_use")), _asked(CITY, OLD))
 
     assert [part.type for part in parts] == ["response-metadata", "text-start", "text-delta", "text-end", "finish"]
     assert [part.delta for part in parts if part.type == "text-delta"] == ['{"city":"Oslo"}']
@@ -257,7 +260,7 @@ def test_an_answer_by_a_tool_is_told_as_a_text() -> None:
 def test_an_answer_that_was_held_back_is_kept_when_the_stream_is_cut() -> None:
     """What came of it is told as it came."""
     events = events_of(message([_text('{"value": [1, 2]}')]))
-    reader = Reader(_asked(NUMBERS))
+    reader = MessagesReader(_asked(NUMBERS))
     told = [part for one in events[:5] for part in reader.read(json.dumps(one)).unwrap()]
 
     assert Response.from_stream(told).text == ""
@@ -287,7 +290,7 @@ def test_what_a_block_begins_with_is_told() -> None:
     blocks = [_text("Good"), {"type": "thinking", "thinking": "Hm", "signature": "S"}]
     starts = [{"type": "content_block_start", "index": at, "content_block": block} for at, block in enumerate(blocks)]
     stops = [{"type": "content_block_stop", "index": at} for at in range(2)]
-    parts = told_of([events_of(message([]))[0], *starts, *stops])
+    parts = is_decided_by([events_of(message([]))[0], *starts, *stops])
 
     assert [part.delta for part in parts if part.type == "text-delta"] == ["Good"]
     assert [part.delta for part in parts if part.type == "reasoning-delta"] == ["Hm"]
@@ -306,7 +309,7 @@ def test_a_container_that_is_named_at_the_start_is_named_at_the_end() -> None:
 
 def test_what_was_held_back_is_told_once() -> None:
     """Whoever asks for the rest again gets nothing."""
-    reader = Reader(_asked(NUMBERS))
+    reader = MessagesReader(_asked(NUMBERS))
     for event in events_of(message([_text('{"value": [1, 2]}')]))[:5]:
         reader.read(json.dumps(event)).unwrap()
 

@@ -19,14 +19,14 @@ ASKING = LanguageModel.generate_text("Hi").map(lambda response: response.text)
 
 def test_an_error_that_was_reported_leaves_the_process_to_the_next(backend: Backend, tmp_path: Path) -> None:
     """One that reports an error has answered: the same process is asked on."""
-    says = """
+    states = """
 note(sys.argv[1], os.getpid())
 for m in asked():
     if m["id"] == 1: say(type="error", message="no")
     else: say(type="result", text="yes")
 """
     first = ASKING.catch_all(lambda error: fx.succeed(error.message))
-    both = fx.all_(first, ASKING).provide(host.model(*python(says, tmp_path / "pids")))
+    both = fx.all_(first, ASKING).provide(host.model(*python(states, tmp_path / "pids")))
     told, text = fx.run(both, backend=backend)
 
     assert ("no" in told, text) == (True, "yes")
@@ -54,7 +54,7 @@ def test_a_process_that_did_not_begin_leaves_nothing_to_the_scope(command: tuple
 
 def test_a_process_that_was_stopped_is_no_more_of_the_scope(tmp_path: Path) -> None:
     """One that failed is ended at once and taken out; the one that answers stays until the scope closes."""
-    says = """
+    states = """
 note(sys.argv[1], os.getpid())
 for m in asked():
     print("{" if m["id"] == 1 else json.dumps({"text": str(m["id"])}), flush=True)
@@ -63,7 +63,7 @@ for m in asked():
     @fx.gen
     def tried() -> Gen[list[Any], Any, Any]:
         scope = Scope()
-        one = Host(Program(python(says, tmp_path / "pids"), grace=0.1), scope)
+        one = Host(Program(python(states, tmp_path / "pids"), grace=0.1), scope)
         asked = one.exchange(lambda number, _: f'{{"id": {number}}}\n'.encode(), lambda _: fx.succeed(None))
         first = yield from asked.exit()
         seen: list[Any] = [isinstance(first, Succeeded), scope.empty, gone(tmp_path / "pids")]

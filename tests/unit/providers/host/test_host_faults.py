@@ -192,7 +192,7 @@ def test_one_that_closes_its_output_and_lives_has_not_answered(backend: Backend,
 
 
 @every(
-    ("says", "why"),
+    ("states", "why"),
     [
         ('print(\'{"type": "result\')', "starts like a JSON object, but is invalid"),
         ('print(\'{"type": "resolt"}\')', "'resolt'"),
@@ -205,9 +205,9 @@ def test_one_that_closes_its_output_and_lives_has_not_answered(backend: Backend,
         ('say(type="result", text="Yes", id=7)', "id of the answer is 7, expected 1"),
     ],
 )
-def test_one_that_does_not_speak_the_protocol_is_a_failure(says: str, why: str) -> None:
+def test_one_that_does_not_speak_the_protocol_is_a_failure(states: str, why: str) -> None:
     """Garbage of each kind is refused with its reason."""
-    found = reason("asyncio", python(f"next(asked())\n{says}\nsys.stdout.flush()\nsys.stdin.read()"))
+    found = reason("asyncio", python(f"next(asked())\n{states}\nsys.stdout.flush()\nsys.stdin.read()"))
 
     assert isinstance(found, InvalidOutputError)
     assert why in found.description
@@ -240,22 +240,22 @@ def test_a_flood_of_lines_is_read_no_further_than_allowed(backend: Backend) -> N
 
 def test_each_answer_has_all_of_what_is_allowed() -> None:
     """What earlier answers of the same process took, and its acknowledgement, do not count."""
-    says = """
+    states = """
 for m in asked():
     if m["type"] == "init": say(type="init_ack")
     else: say(type="result", text="x" * 400)
 """
     asking = LanguageModel.generate_text("Hi").map(lambda response: len(response.text))
-    model = host.model(*python(says), params={}, max_answer=500)
+    model = host.model(*python(states), params={}, max_answer=500)
 
     assert fx.run(fx.all_(asking, asking, asking).provide(model)) == (400, 400, 400)
 
 
 def test_one_that_acknowledged_its_params_is_asked_and_no_other_started(tmp_path: Path) -> None:
     """The process that was told its params is the one that answers, each time."""
-    says = NOTED + 'for m in asked(): say(type="init_ack" if m["type"] == "init" else "result")'
+    states = NOTED + 'for m in asked(): say(type="init_ack" if m["type"] == "init" else "result")'
     asking = LanguageModel.generate_text("Hi")
-    fx.run(fx.all_(asking, asking).provide(host.model(*python(says, tmp_path / "pids"), params={})))
+    fx.run(fx.all_(asking, asking).provide(host.model(*python(states, tmp_path / "pids"), params={})))
 
     assert len((tmp_path / "pids").read_text().split()) == 1
 

@@ -109,8 +109,8 @@ def test_options_for_hosts_alone_are_always_told() -> None:
 def test_what_a_program_does_not_take_is_warned_of() -> None:
     """Tools, options and a schema that a program does not take are warnings, each by its name."""
     asking = LanguageModel.generate_object("Hi", City, toolkit=ADDING.toolkit, temperature=0.5, max_tokens=9)
-    says = 'for m in asked(): say(type="result", value={"name": "Oslo", "people": 3}, model=",".join(sorted(m)))'
-    answer = fx.run(asking.provide(ADDING.layer).provide(host.model(*python(says))))
+    states = 'for m in asked(): say(type="result", value={"name": "Oslo", "people": 3}, model=",".join(sorted(m)))'
+    answer = fx.run(asking.provide(ADDING.layer).provide(host.model(*python(states))))
 
     assert answer.value == City("Oslo", 3)
     assert answer.response.model == "id,messages,prompt,type"
@@ -151,7 +151,7 @@ def test_what_a_program_of_lines_cannot_be_asked_is_a_failure(said: Any, options
 
 def test_pieces_of_an_answer_come_as_they_are_said(backend: Backend) -> None:
     """Pieces, reasoning, progress, warnings and usage are parts of the stream, in order."""
-    says = """
+    states = """
 for m in asked():
     say(type="progress", message="Looking it up", value=3)
     say(type="reasoning", text="Hm")
@@ -161,7 +161,7 @@ for m in asked():
     say(type="warning", message="no sources", subject="sources")
     say(type="result", text="It is fine. Really.", finish_reason="length", usage={"input_tokens": 3, "new": 1})
 """
-    response = asked(backend, python(says))
+    response = asked(backend, python(states))
 
     assert response.text == "It is fine. Really."
     assert [part.text for part in response.content if isinstance(part, Reasoning)] == ["Looking it up", "Hmm."]
@@ -174,7 +174,7 @@ for m in asked():
 
 def test_a_program_calls_tools_and_gets_their_results(backend: Backend) -> None:
     """A program that takes tools may call them; the next request has the results among its messages."""
-    says = """
+    states = """
 for m in asked():
     last = m["messages"][-1]
     if last["role"] == "tool": say(type="result", text=f"It is {last['content'][0]['result']}.")
@@ -182,7 +182,7 @@ for m in asked():
         say(type="tool_call", name="add", params={"a": 2, "b": 3})
         say(type="result")
 """
-    model = host.model(*python(says), takes=["tools"])
+    model = host.model(*python(states), takes=["tools"])
 
     @fx.gen
     def both() -> Gen[list[Any], Any, Any]:
@@ -201,10 +201,10 @@ for m in asked():
 
 def test_one_process_answers_one_request_after_another(backend: Backend, tmp_path: Path) -> None:
     """The program is started once, asked again and again, also from several places at once, and ended at last."""
-    says = 'note(sys.argv[1], os.getpid())\nfor m in asked(): say(type="result", text=str(m["id"]))'
+    states = 'note(sys.argv[1], os.getpid())\nfor m in asked(): say(type="result", text=str(m["id"]))'
     asking = LanguageModel.generate_text("Hi").map(lambda response: response.text)
     program = fx.for_each(range(5), lambda _: asking, concurrency=5)
-    model = host.model(*python(says, tmp_path / "pids"))
+    model = host.model(*python(states, tmp_path / "pids"))
     texts = fx.run(program.provide(model), backend=backend)
 
     assert sorted(texts) == ["1", "2", "3", "4", "5"]
@@ -214,7 +214,7 @@ def test_one_process_answers_one_request_after_another(backend: Backend, tmp_pat
 
 def test_a_process_for_each_request_answers_side_by_side(backend: Backend, tmp_path: Path) -> None:
     """With a process for each request, requests do not wait for each other."""
-    says = f"""
+    states = f"""
 note("{tmp_path}/pids", os.getpid())
 import time
 while len(open("{tmp_path}/pids").read().split()) < 2: time.sleep(0.01)
@@ -222,7 +222,7 @@ for m in asked(): say(type="result", text="both are here")
 """
     asking = LanguageModel.generate_text("Hi").map(lambda response: response.text)
     program = fx.for_each([1, 2], lambda _: asking, concurrency=2).provide(
-        host.model(*python(says), lifetime="request")
+        host.model(*python(states), lifetime="request")
     )
 
     assert fx.run(program, backend=backend) == ["both are here"] * 2
@@ -231,13 +231,13 @@ for m in asked(): say(type="result", text="both are here")
 
 def test_a_program_is_told_its_params_and_acknowledges_them(backend: Backend) -> None:
     """`params` are the first thing that a program is told; what it takes it may say in its answer."""
-    says = """
+    states = """
 stream = asked()
 first = next(stream)
 say(type="init_ack", takes=["options", "something newer"])
 for m in stream: say(type="result", text=json.dumps([first, m.get("options")]))
 """
-    response = asked(backend, python(says), params={"model": "large"}, temperature=0.5)
+    response = asked(backend, python(states), params={"model": "large"}, temperature=0.5)
 
     assert msgspec.json.decode(response.text) == [
         {"type": "init", "version": 1, "params": {"model": "large"}},
@@ -276,7 +276,7 @@ def test_a_program_that_is_not_there_is_known_when_the_layer_is_built(backend: B
 
 def test_an_error_of_the_program_is_a_failure_in_its_own_words(backend: Backend) -> None:
     """A reported error is typed, and the same program is asked on; it says whether asking again helps."""
-    says = """
+    states = """
 for m in asked():
     if m["id"] == 1: say(type="error", message="no such topic")
     elif m["id"] == 2: say(type="error", message="busy", retry_after=0.5)
@@ -284,7 +284,7 @@ for m in asked():
 """
     asking = LanguageModel.generate_text("Hi").map(lambda response: response.text)
     failing = asking.map(str).catch_all(fx.succeed)
-    three = fx.all_(failing, failing, failing).provide(host.model(*python(says)))
+    three = fx.all_(failing, failing, failing).provide(host.model(*python(states)))
     first, second, third = cast("tuple[Any, Any, Any]", fx.run(three, backend=backend))
 
     assert isinstance(first.reason, UnknownError)
@@ -305,7 +305,7 @@ def test_a_program_sees_its_variables_and_its_directory(tmp_path: Path) -> None:
 
 def test_a_stream_gives_the_parts_while_the_program_still_speaks(backend: Backend, tmp_path: Path) -> None:
     """Each piece is given when it is said: the program goes on when the reader of its first piece has made a file."""
-    says = """
+    states = """
 import time
 next(asked())
 say(type="delta", text="a")
@@ -319,7 +319,7 @@ say(type="result", text="ab")
         if part.type == "text-delta":
             (tmp_path / "heard").touch()
 
-    model = host.model(*python(says, tmp_path / "heard"), silence=30.0)
+    model = host.model(*python(states, tmp_path / "heard"), silence=30.0)
     stream = LanguageModel.stream_text("Hi").provide(model)
     fx.run(stream.for_each(lambda part: fx.sync(lambda: keep(part))), backend=backend)
 
@@ -361,9 +361,9 @@ def test_an_unknown_option_is_refused_at_once() -> None:
 
 def test_one_that_takes_schemas_is_sent_none_where_there_is_none(backend: Backend) -> None:
     """A question for plain text is asked of it as of any other."""
-    says = 'for m in asked(): say(type="result", text=str("schema" in m))'
+    states = 'for m in asked(): say(type="result", text=str("schema" in m))'
 
-    assert asked(backend, python(says), takes=["schema"]).text == "False"
+    assert asked(backend, python(states), takes=["schema"]).text == "False"
 
 
 def test_half_surrogate_pairs_are_replaced_with_a_warning(backend: Backend) -> None:

@@ -70,13 +70,13 @@ def test_a_program_of_lines_is_a_tool(backend: Backend) -> None:
 
 def test_progress_of_the_success_type_is_preliminary(backend: Backend) -> None:
     """What a program says of its progress is shown before the result where it is of the success type."""
-    says = """
+    states = """
 for m in asked():
     say(type="progress", message="half of it")
     say(type="progress", value=50)
     say(type="result", value=100)
 """
-    slow = host.tool("slow", *python(says), parameters=Sum, success=int)
+    slow = host.tool("slow", *python(states), parameters=Sum, success=int)
     outcomes = fx.run(slow.use(lambda kit: kit.handle("slow", {"a": 1, "b": 2}).collect()), backend=backend)
 
     assert [(outcome.result, outcome.preliminary) for outcome in outcomes] == [(50, True), (100, False)]
@@ -109,7 +109,7 @@ def test_the_model_is_never_shown_what_the_program_wrote_to_stderr() -> None:
 
 
 @every(
-    ("says", "why"),
+    ("states", "why"),
     [
         ('say(type="result", value="five")', "does not match the success type of 'add'"),
         ('say(type="result", text="five")', "does not match the success type of 'add'"),
@@ -118,9 +118,9 @@ def test_the_model_is_never_shown_what_the_program_wrote_to_stderr() -> None:
         ('say(type="result", value=5, id=7)', "id of the answer is 7, expected 1"),
     ],
 )
-def test_a_result_of_another_type_is_a_failure(says: str, why: str) -> None:
+def test_a_result_of_another_type_is_a_failure(states: str, why: str) -> None:
     """A value that is not of the success type, and what a tool does not say, are failures with their reason."""
-    adding = host.tool("add", *python(f"for m in asked(): {says}"), parameters=Sum, success=int)
+    adding = host.tool("add", *python(f"for m in asked(): {states}"), parameters=Sum, success=int)
     error = failed("asyncio", adding.use(lambda kit: kit.call("add", {"a": 2, "b": 3})))
 
     assert error.error.problem == "invalid-output"
@@ -138,13 +138,13 @@ def test_several_lines_are_not_for_a_program_that_reads_one() -> None:
 
 def test_the_program_lives_as_long_as_the_source_is_open(backend: Backend, tmp_path: Path) -> None:
     """It is started when the source is opened and gone when it is closed, its children too."""
-    says = f"""
+    states = f"""
 import subprocess
 child = subprocess.Popen(["sleep", "60"])
 note("{tmp_path}/pids", os.getpid()); note("{tmp_path}/pids", child.pid)
 {ADDS}
 """
-    adding = host.tool("add", *python(says), parameters=Sum, success=int)
+    adding = host.tool("add", *python(states), parameters=Sum, success=int)
     two = adding.use(lambda kit: fx.all_(kit.call("add", {"a": 1, "b": 1}), kit.call("add", {"a": 2, "b": 2})))
     outcomes = fx.run(two, backend=backend)
 

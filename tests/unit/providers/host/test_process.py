@@ -124,7 +124,7 @@ def test_each_answer_is_measured_alone() -> None:
     async def read() -> list[bytes | None]:
         one = process(child, max_answer=3)
         first = await one.line()
-        one.begin()
+        one.start_request()
         return [first, await one.line()]
 
     assert fx.run(fx.wait(read)) == [b"12", b"12"]
@@ -149,7 +149,7 @@ def test_a_process_can_be_asked_where_it_is_idle_and_lives() -> None:
         child = Child()
         one = process(child)
         seen = [one.usable]
-        one.begin()
+        one.start_request()
         seen.append(one.usable)
         one.finish()  # answered before the request was sent
         seen.append(one.usable)
@@ -197,18 +197,18 @@ def test_the_last_of_stderr_is_kept() -> None:
 def test_a_process_settles_when_it_has_ended_and_its_stderr_is_read(backend: Backend) -> None:
     """It is waited for as long as its grace at most, its stderr too, which another task reads."""
 
-    async def settle() -> list[Any]:
+    async def wait_ended() -> list[Any]:
         child = Child(err=(b"late",))
         one = process(child, grace=30.0)
         async with anyio.create_task_group() as group:
-            group.start_soon(one.settle)
+            group.start_soon(one.wait_ended)
             await anyio.wait_all_tasks_blocked()
             group.start_soon(one.listen)
         silent = process(Child(), grace=0.0)
-        await silent.settle()  # nobody reads its stderr
+        await silent.wait_ended()  # nobody reads its stderr
         return [child.waited, one.stderr]
 
-    assert fx.run(fx.wait(settle), backend=backend) == [[30.0], "late"]
+    assert fx.run(fx.wait(wait_ended), backend=backend) == [[30.0], "late"]
 
 
 def test_only_an_idle_process_gets_time_to_end() -> None:
@@ -218,7 +218,7 @@ def test_only_an_idle_process_gets_time_to_end() -> None:
         child = Child()
         one = process(child)
         await one.end()
-        one.begin()
+        one.start_request()
         await one.end()
         return child.patient
 

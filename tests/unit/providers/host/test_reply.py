@@ -23,11 +23,11 @@ from fxai.providers.host.protocol import (
     Broken,
     Called,
     Delta,
+    HostProgress,
+    HostReply,
+    HostThought,
     Message,
-    Progress,
-    Reply,
     Result,
-    Thought,
     Tokens,
     Warned,
 )
@@ -38,7 +38,7 @@ BEGUN = ResponseMetadata(model="it")
 
 def parts(*messages: Message, result: Result, **dynamic: bool) -> list[Any]:
     """The parts of a whole turn of the program `it`."""
-    reply = Reply("it", dynamic)
+    reply = HostReply("it", dynamic)
     heard = [part for message in messages for part in reply.parts(message)]
     return [*heard, *reply.end(result)]
 
@@ -69,7 +69,7 @@ def parts(*messages: Message, result: Result, **dynamic: bool) -> list[Any]:
             ],
         ),
         (
-            [Thought(text="h"), Delta(text="a"), Thought(text="m")],
+            [HostThought(text="h"), Delta(text="a"), HostThought(text="m")],
             Result(text="a"),
             [
                 BEGUN,
@@ -86,7 +86,7 @@ def parts(*messages: Message, result: Result, **dynamic: bool) -> list[Any]:
             ],
         ),
         (
-            [Thought(text="h"), Progress(message="p"), Progress(message="q", value=None)],
+            [HostThought(text="h"), HostProgress(message="p"), HostProgress(message="q", value=None)],
             Result(),
             [
                 BEGUN,
@@ -143,7 +143,7 @@ def test_messages_become_the_parts_of_a_turn(messages: list[Message], result: Re
 
 def test_warnings_come_first_and_once() -> None:
     """What the program was not given stands before all that it says."""
-    reply = Reply("it", {})
+    reply = HostReply("it", {})
     reply.warnings = (WarningPart("left out"),)
     heard = [*reply.parts(Delta(text="a")), *reply.parts(Delta(text="b")), *reply.end(Result())]
 

@@ -29,7 +29,7 @@ from fxai.messages import (
     Reason,
     RequestTimeoutError,
 )
-from fxai.providers.http import RETRY, Answer, Client, Secret, Timeout, Transport, client, open_client
+from fxai.providers.http import RETRY, Client, HttpResponse, Secret, Timeout, Transport, client, open_client
 from fxai.providers.http.pool import open_pool, ssl_context
 from fxai.testing import TestClock
 from tests.kit.every import every
@@ -39,7 +39,7 @@ OK = answer(200, b'{"ok": true}')
 KEY = "sk-proj-0123456789abcdef"
 
 
-def _post(url: str, path: str = "/replies", **options: Any) -> Effect[Answer, AiError]:
+def _post(url: str, path: str = "/replies", **options: Any) -> Effect[HttpResponse, AiError]:
     given: dict[str, Any] = {"retry": None, "module": "acme", **options}
     return fx.scoped(open_client(base_url=url, **given).flat_map(lambda client: client.post(path, b'{"a": 1}')))
 
@@ -49,7 +49,7 @@ def _reason(effect: Effect[Any, AiError], backend: Backend = "asyncio") -> Reaso
     return failure.reason
 
 
-def _mocked(respond: Callable[[httpx2.Request], Any], **options: Any) -> Effect[Answer, AiError]:
+def _mocked(respond: Callable[[httpx2.Request], Any], **options: Any) -> Effect[HttpResponse, AiError]:
     return _post("https://api.example.com/v1", transport=httpx2.MockTransport(respond), **options)
 
 
@@ -72,8 +72,8 @@ def test_clients_of_a_thread_share_whom_they_trust(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("SSL_CERT_DIR", "nowhere")
         carried = httpx2.MockTransport(_always(httpx2.Response(200)))
         fx.run(fx.scoped(open_client(base_url="https://x.example", transport=carried)))
-        for place in ("here", "there", "here"):
-            monkeypatch.setenv("SSL_CERT_DIR", place)
+        for location in ("here", "there", "here"):
+            monkeypatch.setenv("SSL_CERT_DIR", location)
             one = open_client(base_url="https://x.example", retry=None)
             fx.run(fx.scoped(one.and_then(one)))
 
@@ -154,7 +154,7 @@ def test_a_user_in_the_address_becomes_a_header() -> None:
 def test_one_pool_serves_all_requests_and_closes_with_the_scope(backend: Backend) -> None:
     """Requests after one another share a connection, which is closed when the scope ends."""
 
-    def twice(client: Client) -> Effect[Answer, AiError]:
+    def twice(client: Client) -> Effect[HttpResponse, AiError]:
         return client.post("/a", b"").and_then(client.get("/b"))
 
     with peer([OK]) as server:

@@ -51,8 +51,8 @@ def _read(data: bytes) -> tuple[Event, ...]:
 
 
 def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:
-    places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    return [data[start:end] for start, end in pairwise(places)]
+    locations = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    return [data[start:end] for start, end in pairwise(locations)]
 
 
 @every(
@@ -95,7 +95,7 @@ def test_any_split_gives_the_same_events(data: bytes, cuts: list[int]) -> None:
 @given(STREAMS)
 def test_a_split_at_every_byte_gives_the_same_events(data: bytes) -> None:
     """Fed byte by byte, the events and the fault are those of the whole."""
-    assert read_events([data[place : place + 1] for place in range(len(data))]) == read_events([data])
+    assert read_events([data[location : location + 1] for location in range(len(data))]) == read_events([data])
 
 
 @given(STREAMS, st.integers(0, 500))
@@ -162,8 +162,8 @@ def test_a_last_event_cut_within_its_json_is_a_fault(cut: int) -> None:
     events, fault = read_events([written[:cut]])
 
     assert all(event.data in ('{"a": 1}', '{"größe": [1, "}"]}') for event in events)
-    is_whole = written[:cut].endswith((b"1}", b"]}", b"}\n", b"}\n\n"))
-    assert (fault is None) == (cut == 0 or is_whole)
+    is_complete = written[:cut].endswith((b"1}", b"]}", b"}\n", b"}\n\n"))
+    assert (fault is None) == (cut == 0 or is_complete)
 
 
 @every("rest", [b"", b"\n", b": keep", b":\n", b"id: 1\n", b"retry: 1\n"])
@@ -204,7 +204,7 @@ def test_an_event_that_is_too_large_is_a_fault() -> None:
 )
 def test_an_event_may_be_as_large_as_allowed(data: bytes, fits: int, cut: bool) -> None:
     """Its lines without their ends, with the comment that is being read; one byte more is a fault."""
-    pieces = [data[place : place + 1] for place in range(len(data))] if cut else [data]
+    pieces = [data[location : location + 1] for location in range(len(data))] if cut else [data]
 
     assert read_events(pieces, largest=fits)[1] is None
     assert read_events(pieces, largest=fits - 1)[1] == InvalidOutputError(
@@ -225,7 +225,7 @@ def test_a_cut_says_how_much_came(data: bytes, size: int) -> None:
     fault = NetworkError("TransportError", f"the stream ends in the middle of an event, after {size} bytes")
 
     assert read_events([data])[1] == fault
-    assert read_events([data[place : place + 1] for place in range(len(data))])[1] == fault
+    assert read_events([data[location : location + 1] for location in range(len(data))])[1] == fault
 
 
 def test_the_first_fault_stands() -> None:

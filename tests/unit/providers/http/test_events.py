@@ -188,7 +188,7 @@ def test_a_page_instead_of_a_stream_is_invalid_output() -> None:
 def test_events_of_another_media_type_are_read(kind: str, cut: int) -> None:
     """The first field of the body shows that it is a stream of events, wherever the bytes are cut."""
     body = b": hello\n\ndata: 1\n\nevent: x\ndata: 2\n\n"
-    pieces = [body[place : place + cut] for place in range(0, len(body), cut)]
+    pieces = [body[location : location + cut] for location in range(0, len(body), cut)]
     head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n".encode()
     with peer([head, *pieces, Step.CLOSE]) as server:
         came, failed = fx.run(_kept(_events(server.url)))

@@ -75,17 +75,17 @@ def test_each_fault_has_its_reason(error: Exception, reason: Reason | None) -> N
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("url", "location"),
     [
         ("http://a.example", "a.example:80"),
         ("https://a.example", "a.example:443"),
         ("http://a.example:81", "a.example:81"),
     ],
 )
-def test_a_place_is_a_host_and_a_port(url: str, place: str) -> None:
+def test_a_place_is_a_host_and_a_port(url: str, location: str) -> None:
     """The port of the scheme is named where the address has none."""
     assert reason_of_fault(httpx2.ReadTimeout(""), httpx2.URL(url), WAITS) == RequestTimeoutError(
-        2, f"{place} stopped sending"
+        2, f"{location} stopped sending"
     )
 
 

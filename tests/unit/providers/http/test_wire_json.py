@@ -30,8 +30,8 @@ def _mended(text: str) -> str:
 def _pieces(text: str, cuts: list[int]) -> list[str]:
     """The text in pieces that end anywhere between two units."""
     units = _units(text)
-    places = sorted({0, len(units), *(cut % (len(units) + 1) for cut in cuts)})
-    return ["".join(units[start:end]) for start, end in pairwise(places)]
+    locations = sorted({0, len(units), *(cut % (len(units) + 1) for cut in cuts)})
+    return ["".join(units[start:end]) for start, end in pairwise(locations)]
 
 
 def _read(events: list[Any]) -> list[Any]:

@@ -25,7 +25,7 @@ from fxai.models import ModelRequest
 from fxai.providers.local import Bounds
 from fxai.providers.local.engine import Engine, Setting
 from fxai.providers.local.failure import LocalError
-from fxai.providers.local.turn import Turn
+from fxai.providers.local.turn import LocalTurn
 from fxai.providers.local.weights import Description
 from fxai.schema import JsonSchema
 
@@ -54,7 +54,7 @@ def _turn(*results: Any) -> tuple[list[StreamPart], Noting]:
     said = (UserMessage.make("What do you hear?"), AssistantMessage.make(*calls), ToolMessage.make(*given))
     server, parts = Noting(), list[StreamPart]()
     engine = Engine(server, Path("x.gguf"), Setting(), Description(), None)
-    anyio.run(Turn(engine, ModelRequest(Prompt(said)), parts.append, Bounds()).run)
+    anyio.run(LocalTurn(engine, ModelRequest(Prompt(said)), parts.append, Bounds()).run)
     return parts, server
 
 
@@ -92,7 +92,7 @@ def _structured(said: str) -> tuple[list[StreamPart], Noting]:
     server, parts = Noting(said), list[StreamPart]()
     engine = Engine(server, Path("x.gguf"), Setting(), Description(), None)
     request = ModelRequest(Prompt.make("What do you hear?"), response_schema=schema)
-    anyio.run(Turn(engine, request, parts.append, Bounds()).run)
+    anyio.run(LocalTurn(engine, request, parts.append, Bounds()).run)
     return parts, server
 
 

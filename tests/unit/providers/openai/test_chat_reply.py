@@ -488,9 +488,9 @@ FULL: dict[str, Any] = {
 ODD: list[Any] = [None, "", 0, 1.5, True, [], {}, [1], {"a": 1}, "x", [None], [{}], [[]]]
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def _locations(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     members: list[Any] = [*value.items()] if is_object(value) else [*enumerate(value)] if is_array(value) else []
-    return [place for key, one in members for place in ((*path, key), *_places(one, (*path, key)))]
+    return [location for key, one in members for location in ((*path, key), *_locations(one, (*path, key)))]
 
 
 def _changed(path: tuple[Any, ...], value: Any) -> Any:
@@ -505,7 +505,7 @@ def _changed(path: tuple[Any, ...], value: Any) -> Any:
 @pytest.mark.parametrize("stream", [False, True])
 def test_anything_anywhere_is_parts_or_a_typed_failure(stream: bool) -> None:
     """No value at no place of an answer breaks the reader."""
-    for path in _places(FULL):
+    for path in _locations(FULL):
         for value in ODD:
             answer = _changed(path, value)
             choices = answer.get("choices")

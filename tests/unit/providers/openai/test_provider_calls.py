@@ -37,8 +37,8 @@ def _read(items: Sequence[dict[str, Any]], *tools: Tool[Any, Any, Any]) -> Respo
     sent = _sent(*tools)
     answer = {"id": "r", "status": "completed", "output": list(items)}
     told: list[dict[str, Any]] = []
-    for place, item in enumerate(items):
-        about: dict[str, Any] = {"output_index": place}
+    for location, item in enumerate(items):
+        about: dict[str, Any] = {"output_index": location}
         told.append({"type": "response.output_item.added", **about, "item": {**item, "arguments": "", "input": ""}})
         if "arguments" in item:
             told.append({"type": "response.function_call_arguments.delta", **about, "delta": item["arguments"]})

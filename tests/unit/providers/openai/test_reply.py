@@ -219,9 +219,9 @@ def test_a_shell_runs_where_its_environment_is() -> None:
         "output": [],
         "status": "completed",
     }
-    place = {"environment": {"type": "container_reference", "container_id": "k"}}
+    location = {"environment": {"type": "container_reference", "container_id": "k"}}
     there = _sent(openai.shell(environment=openai.ContainerReference(container_id="k")))
-    theirs = _read({**call, **place}, output, sent=there).content[1:-1]
+    theirs = _read({**call, **location}, output, sent=there).content[1:-1]
     ours = _read(call, sent=_sent(openai.shell())).tool_calls[0]
 
     assert [type(part) for part in theirs] == [ToolCall, ToolResult]
@@ -410,8 +410,8 @@ def test_an_image_that_cannot_be_read_stays_in_its_result() -> None:
 
 def test_a_shell_of_the_providers_that_was_cut_says_so() -> None:
     """The status of its call is kept, unless it is whole."""
-    place = {"environment": {"type": "container_reference", "container_id": "k"}}
-    item = {"type": "shell_call", "id": "s", "call_id": "c1", "action": {"commands": ["ls"]}, **place}
+    location = {"environment": {"type": "container_reference", "container_id": "k"}}
+    item = {"type": "shell_call", "id": "s", "call_id": "c1", "action": {"commands": ["ls"]}, **location}
 
     cut, whole = (_read({**item, "status": status}).tool_calls[0] for status in ("incomplete", "completed"))
 

@@ -223,9 +223,9 @@ def test_a_held_answer_that_is_told_only_when_it_is_whole_is_given_whole() -> No
 
 def test_a_block_begins_as_soon_as_it_is_told_of() -> None:
     """Reasoning with its item, a text with its place in it; of what is neither, nothing is shown."""
-    place = {"type": "response.content_part.added", "output_index": 1, "content_index": 0}
+    location = {"type": "response.content_part.added", "output_index": 1, "content_index": 0}
     thought = _responses(_added(0, type="reasoning", id="rs", summary=[]))
-    texts = [_responses({**place, "part": {"type": kind}}) for kind in ("output_text", "refusal", "invented")]
+    texts = [_responses({**location, "part": {"type": kind}}) for kind in ("output_text", "refusal", "invented")]
 
     assert [part.type for part in thought] == ["reasoning-start"]
     assert [[part.type for part in parts] for parts in texts] == [["text-start"], ["text-start"], []]
@@ -236,8 +236,8 @@ def test_a_source_is_given_once() -> None:
     page = {"type": "url_citation", "title": "There", "url": "https://e.org"}
     said = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi.", "annotations": [page]}]}
     event = {"type": "response.output_text.annotation.added", "output_index": 0, "annotation": page}
-    place = {"content_index": 0, "annotation_index": 0}
-    early = _responses({**event, **place, "item_id": "m"}, _done(0, **said), _completed(said))
+    location = {"content_index": 0, "annotation_index": 0}
+    early = _responses({**event, **location, "item_id": "m"}, _done(0, **said), _completed(said))
     late = _responses(_says("Hi."), _done(0, **said), _completed(said))
 
     for parts in (early, late):
@@ -442,8 +442,8 @@ def test_the_input_of_a_custom_call_is_streamed_as_json() -> None:
 
 def _piece(index: int | None, text: str = "", **other: Any) -> dict[str, Any]:
     function = {"arguments": text, **({"name": other.pop("name")} if "name" in other else {})}
-    place = {} if index is None else {"index": index}
-    return {"tool_calls": [{**place, "function": function, **other}]}
+    location = {} if index is None else {"index": index}
+    return {"tool_calls": [{**location, "function": function, **other}]}
 
 
 def test_interleaved_calls_of_a_completion_do_not_mix() -> None:

@@ -168,10 +168,10 @@ WRONG_FILTERS: list[tuple[Any, str]] = [
 ]
 
 
-@every(("filters", "place"), WRONG_FILTERS)
-def test_a_wrong_filter_is_named_by_its_place(filters: Any, place: str) -> None:
+@every(("filters", "location"), WRONG_FILTERS)
+def test_a_wrong_filter_is_named_by_its_place(filters: Any, location: str) -> None:
     """However deep it stands in others."""
-    with pytest.raises(SchemaError, match=re.escape(f"at `{place}`")):
+    with pytest.raises(SchemaError, match=re.escape(f"at `{location}`")):
         openai.file_search(vector_store_ids=["v"], filters=filters)
 
 

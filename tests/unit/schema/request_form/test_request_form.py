@@ -213,9 +213,9 @@ def test_an_older_draft_is_rewritten_if_the_latest_refuses_it() -> None:
 @pytest.mark.parametrize("document", [False, {"not": {}}])
 def test_a_document_without_values_has_no_form(document: Any) -> None:
     """The obstacle states the reason."""
-    (obstacle,) = request_form(JsonSchema.of(document), CHAT).failure()
+    (feature,) = request_form(JsonSchema.of(document), CHAT).failure()
 
-    assert str(obstacle) == "/: schema: no value can be an instance of it"
+    assert str(feature) == "/: schema: no value can be an instance of it"
 
 
 def test_a_document_that_is_too_deep_has_no_form() -> None:

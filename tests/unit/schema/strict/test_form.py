@@ -9,14 +9,14 @@ import pytest
 from returns.result import Failure, Success
 
 from fxai.schema import JsonSchema
-from fxai.schema.location import Reader, Site
+from fxai.schema.location import DocumentReader, Site
 from fxai.schema.strict import (
     ANTHROPIC,
     NULL_LOST,
     OPENAI,
-    Obstacle,
     StrictForm,
     StrictRules,
+    UnsupportedFeature,
     rule_faults,
     strict_form,
 )
@@ -49,7 +49,7 @@ def sent(document: dict[str, Any], rules: StrictRules = OPENAI) -> Any:
     return form_of(obj(["x"], x=document), rules).document.to_dict()["properties"]["x"]
 
 
-def obstacles(document: dict[str, Any], rules: StrictRules = OPENAI) -> list[tuple[str, str]]:
+def unsupported(document: dict[str, Any], rules: StrictRules = OPENAI) -> list[tuple[str, str]]:
     """Pointer and keyword of everything that stands against a strict form."""
     return [(one.pointer, one.keyword) for one in strict_form(JsonSchema.of(document), rules).failure()]
 
@@ -262,7 +262,7 @@ def test_recursion_is_kept_where_the_provider_takes_it() -> None:
 
     assert form.forth({"v": 1, "kids": [{"v": 2}]}) == Success({"v": 1, "kids": [{"v": 2, "kids": None}]})
     assert form.back({"v": 1, "kids": [{"v": 2, "kids": None}]}) == {"v": 1, "kids": [{"v": 2}]}
-    assert [keyword for _, keyword in obstacles(tree, ANTHROPIC)] == ["$ref"]
+    assert [keyword for _, keyword in unsupported(tree, ANTHROPIC)] == ["$ref"]
 
 
 @every(
@@ -283,7 +283,7 @@ def test_recursion_is_kept_where_the_provider_takes_it() -> None:
 )
 def test_what_cannot_be_strict_is_named(document: dict[str, Any], expected: tuple[str, str]) -> None:
     """An obstacle says where it stands and by which keyword."""
-    assert obstacles(obj(x=document)) == [expected]
+    assert unsupported(obj(x=document)) == [expected]
 
 
 def test_every_obstacle_is_found() -> None:
@@ -299,7 +299,7 @@ def test_every_obstacle_is_found() -> None:
 )
 def test_the_root_is_one_object(document: dict[str, Any]) -> None:
     """Providers take no array and no union at the root."""
-    assert [pointer for pointer, _ in obstacles(document)] == [""]
+    assert [pointer for pointer, _ in unsupported(document)] == [""]
 
 
 def test_alternatives_of_what_is_required_are_weakened_at_the_root() -> None:
@@ -379,10 +379,10 @@ def test_forms_are_made_once() -> None:
 
 def test_obstacles_are_values() -> None:
     """An obstacle compares, hashes and pickles."""
-    one = Obstacle("/a", "type", "why")
+    one = UnsupportedFeature("/a", "type", "why")
 
     assert pickle.loads(pickle.dumps(one)) == one
-    assert len({one, Obstacle("/a", "type", "why")}) == 1
+    assert len({one, UnsupportedFeature("/a", "type", "why")}) == 1
 
 
 def test_what_is_nested_beyond_reason_is_an_obstacle() -> None:
@@ -391,14 +391,14 @@ def test_what_is_nested_beyond_reason_is_an_obstacle() -> None:
     for _ in range(60):
         schema = obj(a=schema)
 
-    assert obstacles(schema)[0][1] == "schema"
+    assert unsupported(schema)[0][1] == "schema"
 
 
 def test_a_schema_bomb_is_an_obstacle() -> None:
     """Unions that multiply without end are refused, by one obstacle, before they fill the memory."""
     many = [{"anyOf": [obj([f"p{i}{j}"], **{f"p{i}{j}": STRING}) for j in range(4)]} for i in range(12)]
 
-    assert [keyword for _, keyword in obstacles(obj(x={"allOf": many}))] == ["schema"]
+    assert [keyword for _, keyword in unsupported(obj(x={"allOf": many}))] == ["schema"]
 
 
 # ---- null, and what is left out
@@ -619,7 +619,7 @@ def test_a_schema_declares_what_any_schema_for_the_same_value_speaks_of() -> Non
         "dependencies": {"x": {"properties": {"i": {}}}, "y": ["z"], "w": True},
         "$defs": {"c": {"properties": {"c": {}}}},
     }
-    reader = Reader(inner)
+    reader = DocumentReader(inner)
 
     assert reader.declared_names(reader.root) == set("abcdefghi")
     assert reader.declared_names(
@@ -632,8 +632,8 @@ def test_a_schema_declares_what_any_schema_for_the_same_value_speaks_of() -> Non
 
 def test_only_names_that_are_declared_are_evaluated() -> None:
     """Where nothing unevaluated may be, the names that schemas speak of are all that there are."""
-    reader = Reader({"properties": {"a": {}}, "unevaluatedProperties": False})
-    free = Reader({"patternProperties": {"^a": {}}, "unevaluatedProperties": False})
+    reader = DocumentReader({"properties": {"a": {}}, "unevaluatedProperties": False})
+    free = DocumentReader({"patternProperties": {"^a": {}}, "unevaluatedProperties": False})
 
     for _ in range(2):
         assert [name in reader.evaluated_names(reader.root) for name in ("a", "b")] == [True, False]
@@ -715,4 +715,4 @@ def test_alternatives_that_a_recursion_confuses_are_an_obstacle() -> None:
         "$defs": {"t": {"anyOf": [{"type": "array", "items": {"anyOf": [MAP, {"$ref": "#/$defs/t"}]}}, STRING]}},
     }
 
-    assert obstacles(document) == [("/$defs/t/anyOf/0/items", "anyOf")]
+    assert unsupported(document) == [("/$defs/t/anyOf/0/items", "anyOf")]

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from fxai.durable.failure import Question, QuestionKind, Reply, RunWaiting, explain_questions
+from fxai.durable.failure import QuestionKind, Reply, RunQuestion, RunWaiting, explain_questions
 from fxai.durable.frame import Frame, Steps, append, ask, leave
-from fxai.durable.record import Ended, Known, Part, Turn
+from fxai.durable.record import Ended, Known, Part, TurnRecord
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Succeed
 from fxai.effects.service import Clock
@@ -25,7 +25,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import ApprovalRequest
 from fxai.models.approval import digest_of
 from fxai.models.approved_calls import encode_denial
-from fxai.models.interceptor import CallInfo
+from fxai.models.interceptor import InterceptedCall
 from fxai.schema.fault import DecodeError
 from fxai.tools.call import Outcome
 from fxai.tools.tool import Tool
@@ -47,7 +47,7 @@ from fxai.tools.tool_options import ToolInfo
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _BEGUN: Final = "it started but did not finish, so its outcome is unknown"
 _UNKNOWN: Final = "it started but did not finish, and its outcome is unknown. Check its effect before you call it again"
-_TOLD: Final[tuple[type[Any], ...]] = (
+_REPORTED: Final[tuple[type[Any], ...]] = (
     ApprovalExpired,
     ApprovalUnavailable,
     Denied,
@@ -56,7 +56,7 @@ _TOLD: Final[tuple[type[Any], ...]] = (
     Interrupted,
     OutcomeUnknown,
 )
-_BY_TAG: Final[Mapping[Any, Callable[[str, str], Any]]] = {kind.__struct_config__.tag: kind for kind in _TOLD}
+_BY_TAG: Final[Mapping[Any, Callable[[str, str], Any]]] = {kind.__struct_config__.tag: kind for kind in _REPORTED}
 
 
 def end_of(path: str, outcome: Outcome) -> Ended:
@@ -65,8 +65,8 @@ def end_of(path: str, outcome: Outcome) -> Ended:
         return Ended(path, "success", outcome.encoded_result, json_text=outcome.json_text)
     if isinstance(outcome.result, UnknownTool | InvalidParameters):
         return Ended(path, "refused")
-    is_told = isinstance(outcome.result, _TOLD)
-    return Ended(path, "told" if is_told else "failure", outcome.encoded_result, json_text=outcome.json_text)
+    is_reported = isinstance(outcome.result, _REPORTED)
+    return Ended(path, "told" if is_reported else "failure", outcome.encoded_result, json_text=outcome.json_text)
 
 
 def bad_end_of(path: str, tool: ToolInfo, cause: Cause[Any]) -> Ended:
@@ -101,7 +101,7 @@ def read_outcome(tool: ToolInfo, name: str, ended: Ended) -> AnyEffect:
             return Succeed(Outcome(failure, value, is_failure=True))
 
 
-def find_turn(frame: Frame, path: str) -> Turn | None:
+def find_turn(frame: Frame, path: str) -> TurnRecord | None:
     """Return the turn that the journal has. A turn that failed in this program can be requested again."""
     known = frame.journal.known
     part = known.part(path)
@@ -116,7 +116,7 @@ def note_failed_turn(
     if not failures or cause.defects or cause.interrupted or len(failures) < len(cause.failures):
         return None
     data = [AiError(one.module, one.method, one.reason).to_data() for one in failures]  # also of classes with a history
-    turn = Turn(path, [], request, trace, failures=tuple(data))
+    turn = TurnRecord(path, [], request, trace, failures=tuple(data))
     return append(frame, turn).and_then(FailCause(cause))
 
 
@@ -144,7 +144,7 @@ def leave_reason(frame: Frame, why: str) -> str:
     return f"{why}. The run {known.run!r} has {explain_questions(known.run, known.questions)}"
 
 
-def missing_questions(known: Known, now: float, *, last: int) -> list[Question]:
+def missing_questions(known: Known, now: float, *, last: int) -> list[RunQuestion]:
     """Return the questions about parts in doubt that no program has asked. The parts started before a record.
 
     Args:
@@ -153,7 +153,7 @@ def missing_questions(known: Known, now: float, *, last: int) -> list[Question]:
         last: The number of the record.
     """
     return [
-        Question(known.run, path, "doubt", part.begun.name, part.begun.params, why_in_doubt(part), asked=now)
+        RunQuestion(known.run, path, "doubt", part.begun.name, part.begun.params, why_in_doubt(part), asked=now)
         for path, part in [*known.parts.items()]
         if part.begun is not None and part.is_open and part.question is None and part.began <= last
     ]
@@ -179,7 +179,7 @@ _REASONS: Final[Mapping[QuestionKind, str]] = {
 def ask_about(
     frame: Frame,
     path: str,
-    about: CallInfo,
+    about: InterceptedCall,
     kind: QuestionKind,
     reason: str = "",
     request: ApprovalRequest | None = None,
@@ -192,17 +192,17 @@ def ask_about(
 
     def ask_now(clock: Clock) -> AnyEffect:
         now = clock.now()
-        return ask(frame, Question(run, path, kind, call.name, call.params, text, call.id, name, bound, now))
+        return ask(frame, RunQuestion(run, path, kind, call.name, call.params, text, call.id, name, bound, now))
 
     return _CLOCK.flat_map(ask_now)
 
 
-def is_for(question: Question, about: CallInfo) -> bool:
+def is_for(question: RunQuestion, about: InterceptedCall) -> bool:
     """Return True if the question is about the call that would run now."""
     return not question.digest or question.digest == digest_of(about.tool, about.call.params)
 
 
-def take_reply(frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
+def take_reply(frame: Frame, path: str, about: InterceptedCall, part: Part) -> Steps:
     """Return the outcome in a reply, and record it. None if the call must run."""
     reply = part.reply
     if reply is None or reply.kind in ("approve", "again"):
@@ -213,7 +213,7 @@ def take_reply(frame: Frame, path: str, about: CallInfo, part: Part) -> Steps:
         return Outcome(Denied(name, encoded["reason"]), encoded, is_failure=True)
     if reply.kind == "unknown":
         unknown = OutcomeUnknown(name, _UNKNOWN)
-        return (yield from _settle(frame, path, Outcome(unknown, encode_failure(unknown), is_failure=True)))
+        return (yield from _resolve(frame, path, Outcome(unknown, encode_failure(unknown), is_failure=True)))
     ended = Ended(path, _kind_of(reply, about.tool), reply.value)
     why = fits(about.tool, ended)
     if why is not None:
@@ -232,6 +232,6 @@ def _kind_of(reply: Reply, tool: Tool[Any, Any, Any]) -> Any:
     return "failure" if tool.failure_mode == "return" else "error"
 
 
-def _settle(frame: Frame, path: str, outcome: Outcome) -> Steps:
+def _resolve(frame: Frame, path: str, outcome: Outcome) -> Steps:
     yield append(frame, end_of(path, outcome))
     return outcome

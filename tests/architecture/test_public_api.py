@@ -1,4 +1,4 @@
-"""The face: `import fxai` shows what users need, costs little, and nobody inside goes through it."""
+"""The public API: `import fxai` has few names and loads little, and no module of fxai imports it."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ HEAVY = {
 }
 
 
-FACES = {"fxai", "fxai.annotations"}
+PUBLIC_APIS = {"fxai", "fxai.annotations"}
 
 
-def _through_the_face(module: Module) -> Iterator[str]:
+def _imports_public_api(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
-            yield from (f"{module.path}:{node.lineno}" for alias in node.names if alias.name in FACES)
-        elif isinstance(node, ast.ImportFrom) and (node.module in FACES or node.level):
+            yield from (f"{module.path}:{node.lineno}" for alias in node.names if alias.name in PUBLIC_APIS)
+        elif isinstance(node, ast.ImportFrom) and (node.module in PUBLIC_APIS or node.level):
             yield f"{module.path}:{node.lineno}"
 
 
 @pytest.mark.slow
-def test_nothing_inside_imports_the_face() -> None:
-    """Inside the package, a name comes from the module that defines it: never from a face above, never relatively."""
-    found = [place for module in modules() if module.name not in FACES for place in _through_the_face(module)]
+def test_no_module_of_fxai_imports_the_public_api() -> None:
+    """A module imports each name from the module that defines the name, and has no relative import."""
+    found = [
+        location for module in modules() if module.name not in PUBLIC_APIS for location in _imports_public_api(module)
+    ]
 
     assert found == []
 
@@ -66,29 +68,26 @@ def test_importing_loads_nothing_heavy() -> None:
     assert HEAVY.intersection(done.stdout.split()) == set()
 
 
-def test_every_name_of_the_face_is_there() -> None:
-    """Each name in `fxai.__all__` exists, and stands there once."""
+def test_every_public_name_exists_once() -> None:
+    """Each name in `fxai.__all__` exists and occurs once."""
     code = "import fxai; names = fxai.__all__; assert len(names) == len({name: getattr(fxai, name) for name in names})"
     done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
 
 
-def test_the_face_is_what_every_program_needs() -> None:
-    """At most 75 names are offered; those that stood there before come from their rooms, and work."""
+def test_the_public_api_has_at_most_75_names() -> None:
+    """`dir(fxai)` shows the public names, at most 75. Other names are in the public APIs of the packages."""
     code = (
-        "import fxai; from importlib import import_module as m; assert dir(fxai) == fxai.__all__;"
-        "old = [(room, name) for room, names in fxai._MOVED.items() for name in names.split()];"
-        "assert not {name for _, name in old} & set(fxai.__all__);"
-        "assert all(getattr(fxai, name) is getattr(m(room), name) for room, name in old);"
-        "assert len(fxai.__all__) <= 75, len(fxai.__all__)"
+        "import fxai; assert dir(fxai) == fxai.__all__;"
+        "assert not hasattr(fxai, 'AgentBuilder'); assert len(fxai.__all__) <= 75, len(fxai.__all__)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
 
 
-# Classes whose values people complete on; what is for the package alone is a function of a module, or a `__dunder__`.
+# Users complete the names of these classes in an editor.
 OFFERED = (
     *("Tool", "ExternalTool", "FunctionTool", "Toolkit", "BoundToolkit", "ToolSource", "Composite", "Aspect"),
     *("Agent", "Answer", "Budget", "Effect", "Layer", "Response", "Stream"),
@@ -99,7 +98,7 @@ OFFERED = (
 
 @every("name", OFFERED)
 def test_no_private_name_is_offered_by_completion(name: str) -> None:
-    """`dir()` of a public class has no name with a single underscore, but for those of `typing` and `abc`."""
+    """`dir()` of a public class has no name with a single underscore except the names of `typing` and `abc`."""
     cls = getattr(import_module("fxai"), name)
 
     assert {member for member in dir(cls) if re.match(r"_(?!_)", member)} <= {"_is_protocol", "_abc_impl"}
@@ -110,8 +109,8 @@ def _lazy() -> list[Module]:
 
 
 @every("module", _lazy, ids=lambda module: module.name)
-def test_a_name_that_is_loaded_later_is_known_to_checkers(module: Module) -> None:
-    """It is imported where only checkers look."""
+def test_checkers_know_every_lazy_name(module: Module) -> None:
+    """A block for type checkers imports each lazy name."""
     there = import_module(module.name)
     imported = {alias.asname or alias.name for node in _for_checkers(module) for alias in node.names}
     starred = [node.module for node in _for_checkers(module) if node.names[0].name == "*"]
@@ -120,8 +119,8 @@ def test_a_name_that_is_loaded_later_is_known_to_checkers(module: Module) -> Non
     assert set(there.__dict__["_LATER"]) <= imported
 
 
-def test_checkers_see_no_module_that_has_any_name() -> None:
-    """A `__getattr__` of a module would make `Any` of each name that is misspelt."""
+def test_no_module_has_any_name_for_checkers() -> None:
+    """Checkers see no `__getattr__` of a module, because each misspelt name would have the type `Any`."""
     seen = [module.name for module in modules() for node in module.tree.body if _is_getattr(node)]
 
     assert seen == []
