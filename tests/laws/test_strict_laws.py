@@ -242,7 +242,7 @@ def test_a_null_that_is_lost_is_listed(rules: StrictRules) -> None:
             reject()
         value = data.draw(instances(document, undeclared=False), label="value")
         listed = any(one.reason == NULL_LOST for one in form.weakened)
-        told = "null is taken as left out" in form.document.to_json().decode()
+        told = "null means that the property is absent" in form.document.to_json().decode()
 
         assert listed == told
         assert alike(_plainly(document, rules, value), value)

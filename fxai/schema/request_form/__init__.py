@@ -1,4 +1,4 @@
-"""Request form: any JSON Schema as a provider accepts it in a tool, and the way back to values of the original."""
+"""The request form: a JSON Schema that a provider accepts in a tool, with the conversions of its values."""
 
 from fxai.schema.request_form.request_document import NAMES_OF_PROPERTIES, RequestForm, request_form
 from fxai.schema.request_form.request_rules import (

@@ -1,4 +1,4 @@
-"""The request form of a document: the schema in a request, and the ways between its values and those of the original.
+"""The request form of a document. Use this module to convert a schema and its values for the request of an API.
 
 An API refuses some documents in any tool, strict or not. `request_form` rewrites these documents after the strict form.
 
@@ -54,41 +54,46 @@ NAMES_OF_PROPERTIES: Final = "names of properties"
 _LOOKS_AT_ITEMS: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains", "$dynamicRef")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _LONGEST: Final = 64
-_TOO_MUCH: Final = "the rewritten document takes too much work: reduce the schema, or split the tool"
+_TOO_MUCH: Final = "the rewritten document exceeds the budget, so simplify the schema or split the tool"
 
 
 @final
 class RequestForm:
-    """A document that an API accepts in a tool, made from another document.
+    """A document that an API accepts in a tool, with the conversions of its values.
 
-    Each instance of `document`, led `back`, satisfies the original without the `weakened` keywords. Each instance of
-    the original without undeclared properties leads `forth` to an instance of `document`, and back to itself. If the
-    root of the original states no type but has keywords of objects, fxai reads the document as a schema of objects.
+    Two laws apply to every request form:
+
+    - `back` converts every instance of `document` to a value that satisfies the original without the `weakened`
+      keywords.
+    - `forth` converts every instance of the original without undeclared properties to an instance of `document`, and
+      `back` returns the original value.
+
+    If the root of the original has keywords of objects and no type, fxai reads the document as a schema of objects.
     """
 
     __slots__ = ("_draft", "document", "original", "rewrites", "strict", "weakened")
 
     def __init__(self, original: JsonSchema, draft: _Draft) -> None:
         self.original: JsonSchema = original
-        """The given document."""
+        """The original document."""
         self.document: JsonSchema = original if draft.plain == draft.given else JsonSchema.trust(draft.plain)
         """The document in the request."""
         self.strict: StrictForm | None = draft.strict
-        """The strict form. None if the tool is not strict."""
+        """The strict form, or None if the tool is not strict."""
         self.rewrites: tuple[Rewrite, ...] = tuple(draft.rewrites)
         """The changes of the request form, without the changes of the strict form."""
         self.weakened: tuple[Weakening, ...] = draft.weakened
-        """The keywords that the provider does not enforce. fxai validates values against the original anyway."""
+        """The keywords that the provider does not enforce. fxai still validates values by the original document."""
         self._draft = draft
 
     def back(self, value: Any) -> Any:
-        """Return the value of the original for a value of `document`. Other values stay unchanged."""
+        """Convert a value of `document` to the original value. Other values do not change."""
         for back, _ in reversed(self._draft.ways):
             value = back(value)
         return value
 
     def forth(self, value: Any) -> Result[Any, DecodeFailure]:
-        """Return the value of `document` for a value of the original, or the failure if no such value exists."""
+        """Convert an original value to a value of `document`. A value without this form is a failure."""
         for _, forth in self._draft.ways:
             found = forth(value)
             if not isinstance(found, Success):
@@ -98,7 +103,7 @@ class RequestForm:
         return Failure(DecodeFailure(faults)) if faults else Success(value)
 
     def relaxed_faults(self, value: Any) -> tuple[Fault, ...]:
-        """Return the faults of a value by the original without the weakened keywords."""
+        """Return the errors of an original value by the original document without the weakened keywords."""
         return self._draft.relaxed_faults(value)
 
     def __repr__(self) -> str:
@@ -110,7 +115,7 @@ _Forth: TypeAlias = Callable[[Any], Result[Any, DecodeFailure]]
 
 @final
 class _Draft:
-    """A document on its way to the request form."""
+    """The state of a document during the conversion to the request form."""
 
     def __init__(self, given: Any) -> None:
         self.given: Any = copy_data(given)
@@ -136,7 +141,7 @@ class _Draft:
             self.rewrites.append(Rewrite("/type", "object at the root", 'the type "object"'))
 
     def hold(self, rules: RequestRules, strict: StrictRules, *, explicit_null: bool) -> tuple[UnsupportedFeature, ...]:
-        """Make the document strict; the result is every obstacle, and `()` if it has a strict form."""
+        """Convert the document to its strict form. Return its unsupported features, or `()` if the form exists."""
         self._read = JsonSchema.trust(self.plain)
         found = strict_form(self._read, strict, explicit_null=explicit_null)
         if not isinstance(found, Success):
@@ -159,7 +164,7 @@ class _Draft:
         self.ways.append((unwrap, lambda value: Success({VALUE: value})))
 
     def repair_root(self, rules: RequestRules) -> None:
-        """Make the root one object."""
+        """Rewrite the root as one object."""
         self._read = JsonSchema.trust(self.plain)
         root = root_form(self.plain, rules.refused_at_root)
         self.plain = root.document
@@ -187,7 +192,7 @@ class _Draft:
             return
         if not _is_renamable(self.plain):
             if self.strict is None:
-                inside = f"as it is, in the property {VALUE!r}"
+                inside = f"unchanged, in the property {VALUE!r}"
                 self.rewrites += [Rewrite(pointer_to("/properties", n), NAMES_OF_PROPERTIES, inside) for n in refused]
                 self._wrap()
             return
@@ -200,7 +205,7 @@ class _Draft:
         self.ways.append(_renaming(aliases))
 
     def relaxed_faults(self, value: Any) -> tuple[Fault, ...]:
-        """The faults of a value by the document as it was read, without the weakened keywords."""
+        """Return the errors of a value by the read document without the weakened keywords."""
         if self.strict is not None:
             return self.strict.relaxed.validate({VALUE: value} if self._wrapped else value)
         read = self._read or JsonSchema.trust(self.given)
@@ -211,13 +216,15 @@ class _Draft:
 def request_form(
     document: JsonSchema, rules: RequestRules, *, strict: StrictRules | None = None, explicit_null: bool = False
 ) -> Result[RequestForm, tuple[UnsupportedFeature, ...]]:
-    """Return the form of a document that an API accepts, or each obstacle with its location and keyword.
+    """Return the form of a document that an API accepts. A document without this form is a failure.
+
+    fxai caches the result. The failure contains every unsupported feature with its location and keyword.
 
     Args:
         document: The JSON Schema of the parameters of a tool.
         rules: The rules of the API.
-        strict: The rules of strict mode. None if the tool is not strict.
-        explicit_null: True if the strict form must distinguish a null and an absent property.
+        strict: The rules of strict mode, or None if the tool is not strict. Default: None.
+        explicit_null: True if the strict form must distinguish a null from an absent property. Default: False.
     """
     try:
         return with_stack(lambda: _form(document, rules, strict, explicit_null=explicit_null))
@@ -232,7 +239,7 @@ def _form(
 ) -> Result[RequestForm, tuple[UnsupportedFeature, ...]]:
     draft = _Draft(document.to_dict())
     if draft.plain is False or draft.plain == {"not": {}}:
-        return Failure((UnsupportedFeature("", "schema", "no value can be an instance of it"),))
+        return Failure((UnsupportedFeature("", "schema", "the schema accepts no value"),))
     draft.read()
     if strict is None:
         draft.repair_root(rules)
@@ -255,7 +262,7 @@ def _outside(feature: UnsupportedFeature) -> UnsupportedFeature:
 
 
 def _whole_numbers(value: Any) -> Any:
-    """The value with `3.0` as `3`: in draft 4, only `3` is an integer."""
+    """Convert whole numbers such as `3.0` to integers, because draft 4 does not accept `3.0` as an integer."""
     if is_object(value):
         return {name: _whole_numbers(inner) for name, inner in value.items()}
     if is_array(value):
@@ -264,7 +271,7 @@ def _whole_numbers(value: Any) -> Any:
 
 
 def _items(schema: dict[str, Any]) -> Any:
-    """The items that an array may have after its numbered items; None if other schemas decide."""
+    """Return the schema of the items after the numbered items, or None if other keywords decide about these items."""
     if "unevaluatedItems" not in schema:
         return {}
     return None if any(keyword in schema for keyword in _LOOKS_AT_ITEMS) else schema.pop("unevaluatedItems")
@@ -274,7 +281,7 @@ def _items(schema: dict[str, Any]) -> Any:
 
 
 def _is_renamable(plain: dict[str, Any]) -> bool:
-    """Return whether the names of the properties occur only in `properties` and `required`."""
+    """Return True if the names of the properties appear only in `properties` and `required`."""
     if any(keyword in plain for keyword in _ABOUT_NAMES) or is_object(plain.get("additionalProperties")):
         return False
     pending: list[Any] = [plain]
@@ -290,12 +297,12 @@ def _is_renamable(plain: dict[str, Any]) -> bool:
 
 
 def _leads_to_root(reference: object) -> bool:
-    """Return whether a reference leads to the root or into its properties; an unclear reference counts."""
+    """Return True if a reference can lead to the root or into its properties."""
     return isinstance(reference, str) and not reference.startswith(("#/$defs/", "#/definitions/"))
 
 
 def _aliases(refused: Iterable[str], taken: Container[str]) -> dict[str, str]:
-    """A name for each refused name, which no other property has."""
+    """Return an unused alias for each refused name."""
     aliases: dict[str, str] = {}
     for number, name in enumerate(refused, 1):
         plain = _REFUSED_SIGNS.sub("_", name).strip("_")[:_LONGEST] or f"property_{number}"
@@ -308,7 +315,7 @@ def _aliases(refused: Iterable[str], taken: Container[str]) -> dict[str, str]:
 
 
 def _with_name(schema: Any, name: str, aliases: Mapping[str, str]) -> Any:
-    """The schema of a property with its own name in the description, if the property has an alias."""
+    """Return the schema of a property. If the property has an alias, add its name to the description."""
     if name not in aliases or schema is False:
         return schema
     members: dict[str, Any] = {} if schema is True else dict(schema)
@@ -320,7 +327,7 @@ def _with_name(schema: Any, name: str, aliases: Mapping[str, str]) -> Any:
 
 
 def _renaming(aliases: Mapping[str, str]) -> tuple[Way, _Forth]:
-    """The ways between values with the aliases and values with the names."""
+    """Return the conversions from aliases to names, and from names to aliases."""
     names = {alias: name for name, alias in aliases.items()}
 
     def back(value: Any) -> Any:
@@ -333,7 +340,7 @@ def _renaming(aliases: Mapping[str, str]) -> tuple[Way, _Forth]:
             return Success(value)
         clash = next((key for key in value if key in names), None)
         if clash is not None:
-            expected = f"no property {clash!r}, which stands for {names[clash]!r} in the request"
+            expected = f"no property {clash!r}, because the request uses it for {names[clash]!r}"
             return Failure(DecodeFailure((Fault(pointer_to("", clash), expected, "the property"),)))
         return Success({aliases.get(key, key): inner for key, inner in value.items()})
 

@@ -1,7 +1,7 @@
-"""Rules of the request form. Use this module to find out which tools an API refuses, strict or not.
+"""Rules of the request form. Use this module to find documents that an API refuses in a tool, strict or not.
 
-If a request contains one tool that breaks a rule, the API refuses the whole request. Each API has one value with its
-rules. `request_form` rewrites documents by these rules, and `refusals` checks any document.
+If one tool of a request breaks a rule, the API refuses the whole request. `request_form` rewrites documents by the
+rules of an API, and `refusals` checks any document.
 
 >>> [fault.pointer for fault in refusals({"type": "object", "anyOf": [{}, {}]}, RESPONSES)]
 ['/anyOf', '/properties']
@@ -28,10 +28,10 @@ from fxai.schema.location import subschemas, walk
 
 @final
 class RequestRules(msgspec.Struct, frozen=True):
-    """The rules of one API for the tools of a request. A limit is None if no limit is known."""
+    """The rules of one API for the tools of a request. A limit of None is unknown."""
 
     name: str
-    """The API, in words."""
+    """The name of the API in messages."""
     provider: str
     """The provider, such as `"openai"`."""
     source: str
@@ -43,18 +43,18 @@ class RequestRules(msgspec.Struct, frozen=True):
     items: bool = False
     """True if each array must have the keyword `items`, at any depth."""
     property_name: str | None = None
-    """The pattern of the names of the properties at the root."""
+    """The pattern of the names of the properties at the root, or None for any name."""
     most_levels: int | None = None
-    """Maximum number of nested schemas on a path."""
+    """The maximum number of nested schemas on a path."""
     longest_name: int = 64
-    """Maximum length of the name of a tool, in characters."""
+    """The maximum length of the name of a tool, in characters."""
     most_tools: int | None = None
-    """Maximum number of tools in a request."""
+    """The maximum number of tools in a request."""
     longest_description: int | None = None
-    """Maximum length of the description of a tool, in characters."""
+    """The maximum length of the description of a tool, in characters."""
 
     def accepts_name(self, name: str) -> bool:
-        """Return whether the API accepts the name of a property at the root."""
+        """Return True if the API accepts the name of a property at the root."""
         return self.property_name is None or _pattern(self.property_name).fullmatch(name) is not None
 
 
@@ -94,14 +94,14 @@ MESSAGES: Final = RequestRules(
     property_name=r"[a-zA-Z0-9_.-]{1,64}",
     longest_name=128,
 )
-"""The rules of Anthropic's Messages API. Anthropic checks the names of properties at the root alone."""
+"""The rules of Anthropic's Messages API. Anthropic checks only the names of properties at the root."""
 
 REQUEST_RULES: Final[Mapping[str, tuple[RequestRules, ...]]] = {"openai": (RESPONSES, CHAT), "anthropic": (MESSAGES,)}
 """The rules of the APIs of each provider."""
 
 
 def refusals(document: Mapping[str, Any] | JsonSchema, rules: RequestRules) -> tuple[Fault, ...]:
-    """Return everything in a document that makes the API refuse the request. `()` if the API accepts the document."""
+    """Return the reasons why the API would refuse a document. `()` if the API accepts the document."""
     plain: Any = document.to_dict() if isinstance(document, JsonSchema) else dict(document)
     return with_stack(lambda: tuple(_refusals(plain, rules)))
 
@@ -115,19 +115,19 @@ def _refusals(plain: Any, rules: RequestRules) -> Iterator[Fault]:
 
 
 def inner_refusals(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
-    """Return the refusals of a document that is known to be usable as JSON Schema 2020-12."""
+    """Iterate over the reasons why the API would refuse a usable document of JSON Schema 2020-12."""
     yield from _root(plain, rules)
     if rules.items or rules.most_levels is not None:
         yield from _inside(plain, rules)
 
 
 def _root(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
-    """The faults of the root."""
+    """Iterate over the errors of the root."""
     if plain.get("type") != "object":
         yield Fault("/type", '"object"', found_in(plain["type"]) if "type" in plain else NOTHING)
     for keyword, value in plain.items():
         if keyword in rules.refused_at_root:
-            yield Fault(pointer_to("", keyword), f"no {keyword} at the root", found_in(value))
+            yield Fault(pointer_to("", keyword), f"a root without {keyword}", found_in(value))
     properties = plain.get("properties")
     if rules.properties and not is_object(properties):
         yield Fault("/properties", "properties", found_in(properties) if "properties" in plain else NOTHING)
@@ -137,23 +137,23 @@ def _root(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
 
 
 def _inside(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
-    """The faults of the schemas at any depth."""
+    """Iterate over the errors of the schemas at any depth."""
     for location in walk(plain):
         if rules.items and lacks_items(location.schema):
-            yield Fault(f"{location.pointer}/items", "a schema of the items", NOTHING)
+            yield Fault(f"{location.pointer}/items", "a schema for the items", NOTHING)
     deepest = rules.most_levels
     if deepest is not None and (levels := _levels(plain)) > deepest:
         yield Fault("", f"at most {deepest} nested schemas", str(levels))
 
 
 def lacks_items(schema: Mapping[str, Any]) -> bool:
-    """Return whether a schema is of an array and says nothing about the items."""
+    """Return True if a schema accepts arrays and does not have the keyword `items`."""
     kind = schema.get("type")
     return (kind == "array" or (is_array(kind) and "array" in kind)) and "items" not in schema
 
 
 def _levels(plain: dict[str, Any]) -> int:
-    """The number of schemas on the longest path, definitions apart."""
+    """Return the number of schemas on the longest path. Each definition starts its own path."""
     deepest = 0
     pending = [
         (location.schema, location.dialect, 1)

@@ -1,7 +1,7 @@
-"""The root of a document as an API accepts it: one object, without a union. Use this module to rewrite a root.
+"""Roots of documents. Use this module to rewrite a root as one object without a union, because APIs require this.
 
-A root that is an object in several schemas becomes one schema. Any other root becomes the property `value` of an
-object. This property keeps every keyword.
+If several schemas describe the object at the root, they become one schema. Any other root becomes the property `value`
+of an object. This property keeps every keyword.
 
 >>> either = {"anyOf": [{"type": "object", "properties": {"a": {}}}, {"type": "string"}]}
 >>> root = root_form(either, frozenset(("anyOf",)))
@@ -25,10 +25,10 @@ from fxai.schema.strict.node import describe, keyword_words
 from fxai.schema.strict.rules import Weakening
 
 VALUE: Final = "value"
-"""The property that holds a value whose schema cannot be at the root."""
+"""The property that contains the value of a schema that cannot be at the root."""
 
 Way: TypeAlias = Callable[[Any], Any]
-"""From a value to a value."""
+"""A conversion of a value."""
 
 _SILENT: Final = frozenset(("$schema", "$comment", "$defs", "definitions", "$vocabulary", "readOnly", "writeOnly"))
 _OBJECT: Final = frozenset(
@@ -47,20 +47,20 @@ _LOOKS_AROUND: Final = frozenset(("additionalProperties", "unevaluatedProperties
 
 @final
 class Rewrite(msgspec.Struct, frozen=True):
-    """One change of a document: its location in the original, the rule, and the change in words."""
+    """A change of a document: its JSON pointer in the original, the rule, and the description of the change."""
 
     pointer: str
     rule: str
     change: str
 
     def __str__(self) -> str:
-        """Return one line."""
+        """Return the location, the rule, and the change in one line."""
         return f"{self.pointer or '/'}: {self.rule}: {self.change}"
 
 
 @final
 class Root(msgspec.Struct, frozen=True):
-    """A document with another root, the ways between the values, and the changes."""
+    """A document with a rewritten root, the conversions of its values, and the changes."""
 
     document: dict[str, Any]
     rewrites: tuple[Rewrite, ...] = ()
@@ -73,14 +73,14 @@ class Root(msgspec.Struct, frozen=True):
 
 
 def is_plain_root(document: Mapping[str, Any], refused: Iterable[str]) -> bool:
-    """Return whether a root is one object schema without a refused keyword and without a reference."""
+    """Return True if a root is one object schema without a refused keyword and without a reference."""
     if document.get("type") != "object" or any(keyword in document for keyword in refused):
         return False
     return not any(keyword in document for keyword in _REFERENCES)
 
 
 def modern(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document if it is also a usable document of 2020-12. Otherwise, rewrite it as one.
+    """Return the document if it is also a usable document of 2020-12. Otherwise, rewrite it for 2020-12.
 
     >>> modern({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{}], "additionalItems": False})
     {'prefixItems': [{}], 'items': False}
@@ -95,7 +95,7 @@ def modern(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_type(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document with the type of its root, if its keywords are those of an object and state no other type."""
+    """Return the document with the type `object` at its root if the root has only keywords of objects."""
     if document.get("type") == ["object"]:
         return {**document, "type": "object"}
     restricting = document.keys() - ANNOTATIONS - _SILENT - _IDENTIFIERS
@@ -108,7 +108,7 @@ def root_form(document: Any, refused: frozenset[str]) -> Root:
     """Return the document with a root that is one object, without the refused keywords.
 
     Args:
-        document: Plain data of a usable JSON Schema. fxai changes it.
+        document: A usable JSON Schema as a JSON value. The function changes it.
         refused: The keywords that the root must not have.
     """
     if not is_object(document):
@@ -125,8 +125,8 @@ def root_form(document: Any, refused: frozenset[str]) -> Root:
 
 
 def _open_root(document: dict[str, Any]) -> Root:
-    """The root of a document that accepts any value: an open object. Other values are in the property `value`."""
-    rewrite = Rewrite("", "object at the root", "an open object; other values are in the property 'value'")
+    """Return an open object as the root. The property `value` contains values that are not objects."""
+    rewrite = Rewrite("", "object at the root", "an open object, with other values in the property 'value'")
     return Root({"type": "object", **document, "properties": {}}, (rewrite,), (), unwrap, _wrap_others)
 
 
@@ -138,12 +138,12 @@ def _wrap_others(value: Any) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """Return the value of the only property, if that property is `value`."""
+    """Return the value of the property `value` if an object has only this property. Otherwise, return the value."""
     return value[VALUE] if is_object(value) and value.keys() == {VALUE} else value
 
 
 def wrap(document: Any) -> dict[str, Any]:
-    """Return the schema of an object with one property, `value`, which is an instance of the document.
+    """Return the schema of an object with only the property `value`. The document is the schema of the property.
 
     >>> wrap({"type": "string"})["properties"]
     {'value': {'type': 'string'}}
@@ -173,7 +173,7 @@ def _wrapped_root(document: Any) -> Root:
 
 
 def _folded_root(document: dict[str, Any], refused: frozenset[str]) -> Root | None:
-    """The root as one object schema; None if it is not an object, or if one schema cannot express it."""
+    """Return the root as one object schema, or None if one object schema cannot express it."""
     if names_inside([document]) or any(_leads_into(document, keyword) for keyword in ("allOf", *_NARROWING)):
         return None
     try:
@@ -188,7 +188,7 @@ def _folded_root(document: dict[str, Any], refused: frozenset[str]) -> Root | No
 
 
 def _leads_into(document: Any, keyword: str) -> bool:
-    """Return whether a reference of the document leads into a keyword of its root."""
+    """Return True if a reference of the document leads into a keyword of its root."""
     pending = [document]
     while pending:
         value = pending.pop()
@@ -202,7 +202,7 @@ def _leads_into(document: Any, keyword: str) -> bool:
 
 
 def _is_one_object(sites: Sequence[Site]) -> bool:
-    """Return whether the schemas are of objects, and each keyword that looks at others stands alone."""
+    """Return True if the schemas describe objects and one schema can express all of them."""
     kinds = [site.get("type") for site in sites if "type" in site]
     if any(not is_object(site.schema) for site in sites) or any(kind not in ("object", ["object"]) for kind in kinds):
         return False
@@ -220,7 +220,7 @@ def _is_one_object(sites: Sequence[Site]) -> bool:
 
 
 def _stands_alone(sites: Sequence[Site]) -> bool:
-    """Return whether a keyword about other properties keeps its meaning if the schemas become one."""
+    """Return True if keywords about other properties keep their meaning in a merged schema."""
     names = {name for site in sites for name in site.get("properties", {})}
     for site in sites:
         if "unevaluatedProperties" in site:
@@ -233,7 +233,7 @@ def _stands_alone(sites: Sequence[Site]) -> bool:
 
 
 def _merge(sites: Sequence[Site]) -> dict[str, Any] | None:
-    """One schema for several, without unions; None if it would have a required name twice or a title to choose."""
+    """Merge the schemas without their unions. Return None if a schema has `required` as a boolean."""
     merged: dict[str, Any] = {"type": "object"}
     properties: dict[str, Any] = {}
     required: dict[str, None] = {}
@@ -261,7 +261,7 @@ def _narrow(
     reader: DocumentReader,
     refused: frozenset[str],
 ) -> Root | None:
-    """The merged schema with its unions in words; None if a union declares properties, or is too long for words."""
+    """Describe the unions of the merged schema. Return None if a union adds properties or is too long to describe."""
     weakened: list[Weakening] = []
     words: list[str] = []
     known = set(merged.get("properties", {}))
@@ -272,12 +272,12 @@ def _narrow(
         phrase = keyword_words(keyword, site.get(keyword))
         if not phrase or not _only_known(site, keyword, known, reader, typed="type" in site):
             return None
-        weakened.append(Weakening(site.pointer, keyword, "in words, because no union can be at the root"))
+        weakened.append(Weakening(site.pointer, keyword, "in the description, because the root cannot contain a union"))
         words.append(phrase)
     kept: dict[str, Any] = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
     text = str(merged.pop("description", ""))
     folded = describe({**merged, **kept}, [], [text], words)
-    change = "one object schema" + (", its alternatives in words" if words else "")
+    change = "one object schema" + (" with its alternatives in the description" if words else "")
     return Root(folded, (Rewrite("", "object at the root", change),), tuple(weakened))
 
 
@@ -286,7 +286,7 @@ def _narrowing(sites: Sequence[Site]) -> Iterator[tuple[Site, str]]:
 
 
 def _only_known(site: Site, keyword: str, known: set[str], reader: DocumentReader, *, typed: bool) -> bool:
-    """Return whether the alternatives of a keyword declare no property that the root lacks, and are of objects."""
+    """Return True if the alternatives of a keyword describe objects and declare only known properties."""
     inner = (
         [site.under(keyword)] if keyword == "not" else [site.under(keyword, i) for i in range(len(site.get(keyword)))]
     )

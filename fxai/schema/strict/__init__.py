@@ -1,4 +1,4 @@
-"""Strict mode: any JSON Schema rewritten as a provider enforces it, and the way back to values of the original."""
+"""Strict mode: a JSON Schema that a provider enforces, with the conversions of its values."""
 
 from fxai.schema.strict.form import StrictForm, resolve_strict, strict_form
 from fxai.schema.strict.rules import (

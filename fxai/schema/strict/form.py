@@ -1,4 +1,4 @@
-"""The strict form of a document: the schema that is sent, what it cannot express, and the ways between their values.
+"""The strict form of a document. Use this module to convert a schema and its values for strict mode.
 
 >>> from fxai.schema.strict.rules import OPENAI
 >>> page = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "integer", "default": 9}}})
@@ -52,19 +52,19 @@ _Key: TypeAlias = frozenset[tuple[str, frozenset[str]]]
 
 _MOST_BRANCHES: Final = 64
 _SORTED: Final = msgspec.json.Encoder(order="sorted").encode
-_AMBIGUOUS: Final = "alternatives of which one strict value could be two: say a property that tells them apart"
+_AMBIGUOUS: Final = "a strict value can match two alternatives, so declare a property that distinguishes them"
 _STANDING_IN: Final = Node({"type": "null"})
 
 
 @final
 class Transformer:
-    """One transformation: definitions, obstacles and weakenings so far, and the places being read."""
+    """A transformation of a document, with its definitions, unsupported features, and unenforced keywords so far."""
 
     def __init__(self, document: Any, rules: StrictRules, *, explicit_null: bool = False) -> None:
         self.reader: DocumentReader = DocumentReader(document)
         self.rules = rules
         self.null: str = _free_name(document) if explicit_null else ""
-        """The property that marks a null beside the one for absence; empty where they are not distinguished."""
+        """The name in the object that represents a real null. Empty if null and absence are not distinguished."""
         self.nodes: dict[str, Node] = {}
         self.unsupported: dict[UnsupportedFeature, None] = {}
         self.weakened: dict[Weakening, None] = {}
@@ -77,13 +77,13 @@ class Transformer:
         self._done: dict[_Key, Node | None] = {}
 
     def convert(self) -> Node | None:
-        """The node of the whole document; None when nothing can be an instance of it. `unsupported` is filled.
+        """Return the node of the whole document, or None if it accepts no value. Collect `unsupported`.
 
         Raises:
-            ExhaustedError: there is too much of it to go on.
+            ExhaustedError: If the transformation needs too many steps. The argument is the location.
         """
         node = self.location((self.reader.root,), "")
-        if self._overlaps.open:  # a definition was not known when it was compared: all are now
+        if self._overlaps.open:  # compare again, because all definitions exist now
             overlaps = Overlaps(self.nodes)
             for at, nodes in self._unions:
                 if any(overlaps.clash(one, other) for one, other in combinations(nodes, 2)):
@@ -93,17 +93,17 @@ class Transformer:
         return node.with_schema(self.nodes[node.schema["$ref"].removeprefix(DEFS)].schema)
 
     def weaken(self, site: Site, keyword: str, reason: str) -> None:
-        """Note that a keyword is not enforced by the provider."""
+        """Record that the provider does not enforce a keyword."""
         self.weakened[Weakening(site.pointer, keyword, reason)] = None
 
     def is_root(self, at: str) -> bool:
-        """Whether a place is the root, where providers want an object."""
+        """Return True if a location is the root. Providers require an object at the root."""
         return at == ""
 
     # -- places
 
     def location(self, location: Location, at: str) -> Node | None:
-        """The node of a place; None when no value fits. `at` is its pointer, for messages."""
+        """Return the node for all schemas of a value, or None if they accept no value. Messages contain `at`."""
         try:
             return descend(lambda: self._definition(location, at))
         except LocationError as error:
@@ -111,7 +111,7 @@ class Transformer:
             return _STANDING_IN
 
     def _definition(self, location: Location, at: str) -> Node | None:
-        """The node of a place: a reference where the place is one, or contains itself."""
+        """Return the node of a place. If the place is a reference or contains itself, the node is a reference."""
         name: str | None = None
         if len(location) == 1 and self.reader.has_words_only(location[0]) and not self.reader.alone(location[0]):
             return self._annotated_reference(location[0], at)
@@ -139,7 +139,7 @@ class Transformer:
         return node
 
     def _annotated_reference(self, site: Site, at: str) -> Node | None:
-        """A reference with annotations beside it, which no provider takes: its target, with these annotations."""
+        """Return the target of a reference with the annotations next to the `$ref`. Providers refuse them there."""
         node = self._definition((site.without(*(k for k in site.schema if k != "$ref")),), at)
         if node is None:
             return None
@@ -154,7 +154,7 @@ class Transformer:
         return node.with_schema(describe({"anyOf": [node.schema]} if name else node.schema, [], words, []))
 
     def size(self, schema: Any) -> int:
-        """The number of values in a schema that was made; shared parts count each time."""
+        """Return the number of values in a strict schema. A shared part counts at each location."""
         if not (is_object(schema) or is_array(schema)):
             return 0
         known = self._sizes.get(id(schema))
@@ -164,7 +164,7 @@ class Transformer:
         return known[1]
 
     def _refers(self, name: str) -> bool:
-        """Whether a definition refers to itself."""
+        """Return True if a definition refers to itself."""
         if name not in self._recursive:
             self._recursive[name] = f'"{DEFS}{name}"' in str(self.nodes[name].schema).replace("'", '"')
         return self._recursive[name]
@@ -179,10 +179,10 @@ class Transformer:
         return free
 
     def _recursion(self, location: Location, key: _Key, at: str) -> Node:
-        """A place that contains itself."""
+        """Return a reference for a place that contains itself."""
         if not self.rules.recursive:
             site = location[0]
-            raise LocationError(at or site.pointer, "$ref", f"refers to itself, which {self.rules.name} does not take")
+            raise LocationError(at or site.pointer, "$ref", f"{self.rules.name} does not accept recursive schemas")
         name = self._open[key] or self._free(location[0].pointer.rpartition("/")[2] or "root")
         self._open[key] = name
         return reference_node(name, self.nodes)
@@ -205,7 +205,7 @@ class Transformer:
         return node.with_schema(describe(schema, [node.note], words, node.checks))
 
     def with_words(self, node: Node) -> Node:
-        """The node with its note and checks in its description."""
+        """Return the node with its note and its checks in the description."""
         return node.with_schema(describe(node.schema, [node.note], [], node.checks))
 
     def _union(self, sites: Sequence[Site], site: Site, keyword: str, at: str) -> Node | None:
@@ -215,22 +215,22 @@ class Transformer:
         rest = tuple((s.without(keyword) if s is site else s).without("$ref", "allOf") for s in sites)
         beside = tuple(filter(self.reader.holds, rest))
         if beside and self._only_narrows(beside, branches, at):
-            self.weaken(site, keyword, f"{self.rules.name} takes no union here")
+            self.weaken(site, keyword, f"{self.rules.name} does not accept a union here")
             words = keyword_words(keyword, site.get(keyword))
             node = self._conjunction(rest, at)
             return None if node is None else node.with_schema(describe(node.schema, [], [], [words]))
-        # Their annotations stand once, outside of the union.
+        # The annotations appear once, outside the union.
         bare = tuple(site.without(*ANNOTATIONS) for site in beside)
         found = [self.location((*bare, branch), branch.pointer) for branch in branches]
         nodes = [node for node in found if node is not None]
         if self.is_root(at) and len(nodes) > 1:
-            raise LocationError(at, keyword, "a union at the root: providers take one object there")
+            raise LocationError(at, keyword, "providers do not accept a union at the root, so declare one object")
         if len(nodes) <= 1:
             return nodes[0] if nodes else None
         return self._any(nodes, at)
 
     def _only_narrows(self, beside: Location, branches: Sequence[Site], at: str) -> bool:
-        """Whether the branches only narrow what stands beside them, where they cannot be opened."""
+        """Return True if fxai cannot merge the branches, and they add no properties to the keywords next to them."""
         if not self.is_root(at) and len(branches) <= _MOST_BRANCHES:
             return False
         known = {name for site in beside for name in self.reader.declared_names(site)}
@@ -239,11 +239,11 @@ class Transformer:
     def _by_type(self, sites: Sequence[Site], at: str) -> Node | None:
         values, types = values_of(sites), listed_types(sites)
         if self.is_root(at) and (types != ["object"] or values is not None):
-            raise LocationError(at, "type", "providers take an object at the root")
+            raise LocationError(at, "type", "providers require an object at the root")
         if values is not None:
             nodes = value_nodes(values, types)
         elif types is None:
-            raise LocationError(at, "type", "says no type, so that anything may be there")
+            raise LocationError(at, "type", "the schema accepts any value, so declare its type")
         else:
             nodes = [node for t in types if (node := self._of_type(t, sites, at)) is not None]
         asides = list(self._asides(sites))
@@ -252,19 +252,19 @@ class Transformer:
         return self._any([self.with_words(node) for node in nodes], at).with_checks(asides)
 
     def _any(self, nodes: Sequence[Node], at: str) -> Node:
-        """One of several nodes, of which each value is only one."""
+        """Create the node of a union whose alternatives are distinguishable."""
         distinct = _distinct(self._overlaps.distinguish(nodes))
         self._unions.append((at, distinct))
         return distinct[0] if len(distinct) == 1 else any_node(distinct, self.nodes)
 
     def _asides(self, sites: Sequence[Site]) -> Iterator[str]:
-        """Keywords that no provider supports for any type: noted, and put into the description."""
+        """Record the keywords that no provider supports for any type. Iterate over their descriptions."""
         for site in sites:
             if "not" in site:
-                self.weaken(site, "not", f"{self.rules.name} cannot say what a value must not be")
+                self.weaken(site, "not", f"{self.rules.name} does not support this keyword")
                 yield keyword_words("not", site.get("not"))
             if "if" in site and ("then" in site or "else" in site):
-                self.weaken(site, "if", f"{self.rules.name} has no such keyword")
+                self.weaken(site, "if", f"{self.rules.name} does not support this keyword")
                 yield keyword_words("if", {k: site.get(k) for k in ("if", "then", "else") if k in site})
 
     def _of_type(self, kind: str, sites: Sequence[Site], at: str) -> Node | None:
@@ -284,7 +284,7 @@ class Transformer:
 
 
 def _free_name(document: Any) -> str:
-    """A property name that appears nowhere in the document."""
+    """Return a property name that does not appear in the document."""
     text, name = msgspec.json.encode(document).decode(), NULL
     while name in text:
         name = f"_{name}_"
@@ -292,22 +292,22 @@ def _free_name(document: Any) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """An integer of draft 4, where `3.0` is none."""
+    """Convert a whole number such as `3.0` to an integer, because draft 4 does not accept `3.0` as an integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _distinct(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes, those of one schema once."""
+    """Return the nodes without duplicate schemas."""
     return list({_SORTED(node.schema): node for node in reversed(nodes)}.values())[::-1]
 
 
 def resolve_strict(annotation: bool | None, config: bool | None, default: bool | None) -> bool | None:
-    """The strict flag of one tool; None where it is left out of the request.
+    """Return the strict flag of one tool, or None if the request omits the flag.
 
     Args:
-        annotation: the tool's annotation `Strict`; None without it.
-        config: the provider's setting `strict_json_schema`; None where it is not set.
-        default: the provider's default; None where the model has no strict mode, so that the flag is not sent.
+        annotation: The tool's annotation `Strict`, or None.
+        config: The provider's setting `strict_json_schema`, or None.
+        default: The provider's default, or None if the model has no strict mode.
     """
     if default is None:
         return None
@@ -317,16 +317,21 @@ def resolve_strict(annotation: bool | None, config: bool | None, default: bool |
 
 
 _LARGEST: Final = 5 * MAX_LOCATIONS
-_BEYOND: Final = f"its strict form takes more than {MAX_LOCATIONS} steps: say fewer alternatives, or split the tool"
+_BEYOND: Final = (
+    f"the strict form needs more than {MAX_LOCATIONS} steps, so declare fewer alternatives or split the tool"
+)
 
 
 @final
 class StrictForm:
-    """A document that a provider takes in strict mode, made of another one.
+    """A document for strict mode, with the conversions of its values.
 
-    Every instance of `document`, led `back`, is an instance of `relaxed`. Every instance of `original` without
-    undeclared properties has a form by `forth` that leads back to it: exactly with `explicit_null`, else up to null
-    and absence where an optional property itself admits null (see `weakened`, unless null is its default).
+    Two laws apply to every strict form:
+
+    - `back` converts every instance of `document` to an instance of `relaxed`.
+    - `forth` converts every instance of `original` without undeclared properties to a strict value, and `back` returns
+      the original value. Without `explicit_null`, a null can become an absent property if an optional property accepts
+      null. `weakened` lists each such property, unless null is its default.
     """
 
     __slots__ = ("_node", "_relaxed", "document", "explicit_null", "original", "weakened")
@@ -341,35 +346,35 @@ class StrictForm:
         explicit_null: bool = False,
     ) -> None:
         self.original: JsonSchema = original
-        """The document as it was given."""
+        """The original document."""
         self.explicit_null: bool = explicit_null
-        """Whether a null and a property that is left out are distinguished."""
+        """True if the form distinguishes a null from an absent property."""
         self.document: JsonSchema = document
-        """The document that is sent."""
+        """The strict document for the request."""
         self.weakened: tuple[Weakening, ...] = weakened
-        """What of the original the provider does not enforce; values are validated by the original anyway."""
+        """The keywords that the provider does not enforce. fxai still validates values by the original document."""
         self._node = node
         self._relaxed: JsonSchema | None = None
 
     @property
     def relaxed(self) -> JsonSchema:
-        """The original without what was weakened; no request needs it, so it is made when it is first asked for."""
+        """The original document without the weakened keywords. fxai creates it at the first use."""
         if self._relaxed is None:
             self._relaxed = without_weakenings(self.original, self.weakened)
         return self._relaxed
 
     def back(self, value: Any) -> Any:
-        """The value of the original for a strict one; what it does not recognise stays as it is."""
+        """Convert a strict value to the original value. Parts that do not fit the strict document do not change."""
         way = self._node.back
         return value if way is None else with_stack(lambda: way(value))
 
     def forth(self, value: Any) -> Result[Any, DecodeFailure]:
-        """The strict value for one of the original; fails where there is none."""
+        """Convert an original value to the strict value. A value without a strict form is a failure."""
         way = self._node.forth
         try:
             candidate = value if way is None else with_stack(lambda: way(value))
         except NoFormError as none:
-            return Failure(DecodeFailure((Fault("", f"a value that has a strict form ({none})", found_in(value)),)))
+            return Failure(DecodeFailure((Fault("", f"a value with a strict form ({none})", found_in(value)),)))
         faults = self.document.validate(candidate)
         return Failure(DecodeFailure(faults)) if faults else Success(candidate)
 
@@ -381,13 +386,16 @@ class StrictForm:
 def strict_form(
     document: JsonSchema, rules: StrictRules, *, explicit_null: bool = False
 ) -> Result[StrictForm, tuple[UnsupportedFeature, ...]]:
-    """The strict form of a document by a provider's rules, made once; else every obstacle, with pointer and keyword.
+    """Return the strict form of a document for a provider. A document without a strict form is a failure.
+
+    fxai caches the result. The failure contains every unsupported feature with its location and keyword.
 
     Args:
-        document: the JSON Schema, of a tool's parameters for example.
-        rules: the provider's rules.
-        explicit_null: distinguish a null from absence, in each optional property that admits null: null is sent for
-            what is left out, and `{"__null__": true}` for a null. Otherwise both are null, and lead back to left out.
+        document: The JSON Schema, for example of a tool's parameters.
+        rules: The provider's rules.
+        explicit_null: True to distinguish a null from an absent property, in each optional property that accepts null.
+            Then null means that the property is absent, and `{"__null__": true}` means null. Otherwise, both are null
+            in the strict form, and `back` removes the property. Default: False.
     """
     return with_stack(lambda: _transform(document, rules, explicit_null=explicit_null))
 
@@ -397,16 +405,14 @@ def _transform(
 ) -> Result[StrictForm, tuple[UnsupportedFeature, ...]]:
     plain = document.to_dict()
     if not is_object(plain):
-        return Failure((UnsupportedFeature("", "schema", "providers take an object at the root"),))
+        return Failure((UnsupportedFeature("", "schema", "providers require an object at the root"),))
     to = Transformer(plain, rules, explicit_null=explicit_null)
     try:
         node = to.convert()
     except ExhaustedError as error:
         return Failure((UnsupportedFeature(str(error), "schema", _BEYOND),))
     if node is None:
-        return Failure(
-            tuple(to.unsupported) or (UnsupportedFeature("", "schema", "no value can be an instance of it"),)
-        )
+        return Failure(tuple(to.unsupported) or (UnsupportedFeature("", "schema", "the schema accepts no value"),))
     if to.unsupported:
         return Failure(tuple(to.unsupported))
     defs = {name: one.schema for name, one in to.nodes.items()}
@@ -414,7 +420,8 @@ def _transform(
     if to.size(strict) > _LARGEST:
         return Failure((UnsupportedFeature("", "schema", _BEYOND),))
     refused = tuple(
-        UnsupportedFeature(fault.pointer, "schema", f"its strict form: {fault}") for fault in rule_faults(strict, rules)
+        UnsupportedFeature(fault.pointer, "schema", f"invalid strict form: {fault}")
+        for fault in rule_faults(strict, rules)
     )
     if refused:
         return Failure(refused)
@@ -425,7 +432,7 @@ def _transform(
 def without_weakenings(original: JsonSchema, weakened: tuple[Weakening, ...]) -> JsonSchema:
     """Return the document without the weakened keywords."""
     document = original.to_dict()
-    for one in sorted(weakened, key=lambda one: one.pointer.count("/"), reverse=True):  # the innermost first
+    for one in sorted(weakened, key=lambda one: one.pointer.count("/"), reverse=True):  # inner schemas first
         schema = document
         for token in pointer_tokens(one.pointer):
             schema = schema[int(token)] if is_array(schema) else schema[token]

@@ -1,6 +1,6 @@
-"""Nodes: a strict schema, and the ways between its values and those of the original.
+"""Nodes: strict schemas, and the conversions between strict values and original values.
 
-A way that changes nothing is None: values that need no mapping are not copied.
+A conversion that changes nothing is None, so fxai does not copy values that need no conversion.
 
 >>> pairs = map_node(Node({"type": "string"}), Node({"type": "integer"}), {})
 >>> pairs.back([{"0": "a", "1": 1}]), pairs.forth({"a": 1})
@@ -26,7 +26,7 @@ _LONGEST: Final = 400
 def describe(
     schema: dict[str, Any], first: Sequence[str], words: Sequence[str], checks: Sequence[str]
 ) -> dict[str, Any]:
-    """The schema with a description: of the rewritten form, of the original, and of what is checked afterwards."""
+    """Return the schema with a description of its rewrite, its original annotations, and its unenforced keywords."""
     parts = [*first, *words, " and ".join(checks)]
     text = ""
     for part in filter(None, dict.fromkeys(parts)):
@@ -39,7 +39,7 @@ def describe(
 
 
 def annotations_of(sites: Sequence[Site]) -> tuple[str | None, list[str]]:
-    """The title, and the sentences that the annotations of schemas become."""
+    """Return the first title of the schemas, and sentences with their other annotations."""
     titles = [site.get("title") for site in sites if isinstance(site.get("title"), str)]
     words = [text for site in sites if isinstance(text := site.get("description"), str) and text]
     for site in sites:
@@ -61,7 +61,7 @@ def _json(value: Any) -> str:
 
 
 def length_words(least: int | None, most: int | None) -> Iterator[str]:
-    """The words for bounds of a length."""
+    """Describe the bounds of a length."""
     if least:
         yield f"a value with a length of at least {least}"
     if most is not None:
@@ -69,7 +69,7 @@ def length_words(least: int | None, most: int | None) -> Iterator[str]:
 
 
 def number_words(low: Any, above: Any, high: Any, below: Any, steps: Sequence[Any]) -> Iterator[str]:
-    """The words for bounds of a number: at least, above, at most, below, and multiples."""
+    """Describe the inclusive and exclusive bounds of a number, and its `multipleOf`."""
     if low is not None and high is not None:
         yield f"a value between {low} and {high}"
     elif low is not None:
@@ -85,31 +85,31 @@ def number_words(low: Any, above: Any, high: Any, below: Any, steps: Sequence[An
 
 
 def null_words(mark: str) -> str:
-    """The words for null at a property that may be left out; `mark` names what stands for a null of its own."""
+    """Describe the meaning of null at an optional property. `mark` is the name in the object for a real null."""
     if not mark:
-        return "null is taken as left out, not as a null"
-    return f'null is taken as left out, {{"{mark}": true}} as a null'
+        return "null means that the property is absent"
+    return f'null means that the property is absent, {{"{mark}": true}} means null'
 
 
 def keyword_words(keyword: str, value: Any) -> str:
-    """The words for any other keyword: the keyword itself, where it is short."""
+    """Describe another keyword by its JSON. Return an empty string if the JSON is too long."""
     if keyword == "uniqueItems":
-        return "no two items alike"
+        return "no duplicate items"
     text = f"JSON Schema {keyword}: {_json(value)}"
     return text if len(text) <= _LONGEST else ""
 
 
 Way: TypeAlias = Callable[[Any], Any] | None
-"""From a value to a value; None leaves it as it is."""
+"""A conversion of a value. None leaves the value unchanged."""
 
 DEFS: Final = "#/$defs/"
-"""Where references lead."""
+"""The prefix of references to definitions."""
 
 REST: Final = "__rest__"
-"""The property that holds what has no name of its own."""
+"""The property that contains the undeclared properties of an object, or the items of a tuple after its fixed items."""
 
 NULL: Final = "__null__"
-"""The property of the object that stands for a null, where null itself stands for what is left out."""
+"""The property of the object that represents a real null, because null means that the property is absent."""
 
 _TUPLE: Final = (
     "Tuple encoded as an object with numeric string keys ('0', '1', ...). If present, '__rest__' contains remaining "
@@ -119,17 +119,17 @@ _PAIRS: Final = "Object encoded as array of [key, value] pairs. Apply object con
 
 
 class NoFormError(Exception):
-    """A value has no strict form by this node: its pointer, and why."""
+    """An error for a value without a strict form. The message is the reason."""
 
 
 class Shape(NamedTuple):
-    """How the ways of a node are made up: two nodes of one shape read a strict value alike.
+    """The structure of the conversions of a node. Two nodes with the same shape convert a strict value equally.
 
     Attributes:
-        kind: `object`, `tuple`, `map`, `list`, `union`, or the reference to a definition.
-        parts: the nodes inside: of the properties by name, of the items, or of the alternatives.
-        rest: the property that holds what has no name, or no number; empty without one.
-        absent: the properties where null is what is left out, and never a null.
+        kind: `object`, `tuple`, `map`, `list`, `union`, `under` with a property, or a reference to a definition.
+        parts: The inner nodes: the properties of an object by name, the items, or the alternatives.
+        rest: The property that contains undeclared properties or further items. Empty if it does not exist.
+        absent: The properties for which null always means that the property is absent.
         names: The names of the properties of an object, in the order of `parts`.
     """
 
@@ -142,11 +142,16 @@ class Shape(NamedTuple):
 
 @final
 class Node:
-    """A strict schema; `back` leads from its instances to those of the original, `forth` the other way.
+    """A strict schema with the conversions of its values.
 
-    Both are there or neither is. `forth` raises `NoFormError` for a value that is not of the node's shape. `note`
-    describes the rewrite, and `checks` the keywords that are not enforced; both become part of the description. `shape`
-    is how the ways are made up; None for a scalar, which they leave alone.
+    Attributes:
+        schema: The strict schema.
+        back: Converts a strict value to the original value.
+        forth: Converts an original value to the strict value. It raises `NoFormError` if the value does not fit the
+            node. `back` and `forth` are either both None or both set.
+        note: The description of the rewritten form.
+        checks: The descriptions of the keywords that the provider does not enforce.
+        shape: The structure of the conversions. None for a scalar, because no conversion changes scalars.
     """
 
     __slots__ = ("back", "checks", "forth", "note", "schema", "shape")
@@ -168,26 +173,30 @@ class Node:
         self.shape: Shape | None = shape
 
     def with_schema(self, schema: dict[str, Any]) -> Node:
-        """The same ways with another schema, which has its description already."""
+        """Return the node with another schema that already has its description."""
         return Node(schema, self.back, self.forth, shape=self.shape)
 
     def with_checks(self, checks: Sequence[str]) -> Node:
-        """The same node with more checks in words."""
+        """Return the node with additional descriptions of keywords that the provider does not enforce."""
         return Node(self.schema, self.back, self.forth, self.note, (*self.checks, *checks), self.shape)
 
 
 def lead(way: Way, value: Any) -> Any:
-    """The value at the end of a way."""
+    """Convert a value. If the conversion is None, return the value unchanged."""
     return value if way is None else way(value)
 
 
 class Property(NamedTuple):
-    """A property: what it takes, whether it may be left out, and the name that marks a null of its own.
+    """A property of an object.
 
-    If `absent` is true, the property is optional in the strict schema too, and `takes_null` is true if it can be null.
-    Otherwise, an optional property is null
-    where it is left out. `null` is empty where it has no null beside that one; else the
-    object with this one property, which is true, stands for it. `exact`: a null and absence are distinguished.
+    Attributes:
+        node: The node of the property's value.
+        optional: True if the original property is optional.
+        null: The name in the object `{null: true}` that represents a real null. Empty if no object represents it.
+        exact: True if the strict form distinguishes a null from an absent property.
+        absent: True if an optional property is also optional in the strict schema. Otherwise, null means that the
+            property is absent.
+        takes_null: True if the value of the property can be null. fxai uses it only if `absent` is True.
     """
 
     node: Node
@@ -199,7 +208,7 @@ class Property(NamedTuple):
 
     @property
     def is_nulled(self) -> bool:
-        """True if null stands for the absence of the property in the strict schema."""
+        """True if null means in the strict schema that the property is absent."""
         return self.optional and not self.absent
 
     @property
@@ -209,7 +218,7 @@ class Property(NamedTuple):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What is sent of it."""
+        """The schema of the property in the strict schema."""
         if not self.is_nulled:
             return self.node.schema
         marker = closed_object({self.null: {"type": "boolean", "enum": [True]}}) if self.null else None
@@ -217,23 +226,23 @@ class Property(NamedTuple):
 
     @property
     def back(self) -> Way:
-        """The way from a strict value that is there."""
+        """The conversion of a present strict value to the original value."""
         return self._from_marker if self.null else self.node.back
 
     def _from_marker(self, item: Any) -> Any:
         return None if is_object(item) and item == {self.null: True} else lead(self.node.back, item)
 
     def forth(self, there: bool, item: Any) -> Any:
-        """The strict value of an item, or of none."""
+        """Convert the original value of the property. `there` is False if the property is absent."""
         if item is not None or not self.is_nulled:
             return lead(self.node.forth, item)
         if there and self.exact and not self.null:
-            raise NoFormError("is null, which the property does not take")
+            raise NoFormError("the property does not accept null")
         return {self.null: True} if there and self.null else None
 
 
 def map_text(value: Any, way: Callable[[Any], Any]) -> Any:
-    """Text that holds JSON where a container belongs: the value in it is mapped back, and stays text."""
+    """Convert the JSON value inside a string that a model sent instead of a container. The result is also a string."""
     if not isinstance(value, str) or not may_be_nested(value):
         return value
     parsed = parse_json(value)
@@ -245,7 +254,7 @@ def map_text(value: Any, way: Callable[[Any], Any]) -> Any:
 
 
 def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) -> Node:
-    """An object with these properties, and the property that holds all others."""
+    """Create a node for an object. `rest` contains all undeclared properties. It is None for a closed object."""
     schemas = {name: member.schema for name, member in members.items()}
     parts = [members[name].node for name in sorted(members)]
     absent = frozenset(name for name, member in members.items() if member.is_nulled and member.exact)
@@ -272,19 +281,19 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
 
 
 def _forth(value: Any, members: Mapping[str, Property], rest: tuple[str, Node] | None) -> Any:
-    """The strict form of an object: what it leaves out is null."""
+    """Convert an object to its strict form. Absent properties become null."""
     if not is_object(value):
-        raise NoFormError("is no object")
+        raise NoFormError("the value must be an object")
     others = {name: item for name, item in value.items() if name not in members}
     if rest is None and others:
-        raise NoFormError(f"has the property {next(iter(others))!r}, which is not declared")
+        raise NoFormError(f"the schema does not declare the property {next(iter(others))!r}")
     there = {name: member for name, member in members.items() if name in value or not member.absent}
     found = {name: member.forth(name in value, value.get(name)) for name, member in there.items()}
     return found if rest is None else {**found, rest[0]: lead(rest[1].forth, others)}
 
 
 def _unrest(found: dict[str, Any], rest: tuple[str, Node], members: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties with those that the rest holds; a declared property is not overwritten by one of the rest."""
+    """Merge the contents of the rest into the properties, without replacing declared properties."""
     name, node = rest
     others = lead(node.back, found.get(name, []))
     if not is_object(others):
@@ -294,7 +303,7 @@ def _unrest(found: dict[str, Any], rest: tuple[str, Node], members: Mapping[str,
 
 
 def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
-    """Free names with values of one kind, as an array of pairs."""
+    """Create a node for a map, as an array of pairs. `bounds` limits the number of pairs."""
 
     def back(pairs: Any) -> Any:
         if is_object(pairs):
@@ -305,7 +314,7 @@ def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
 
     def forth(mapping: Any) -> Any:
         if not is_object(mapping):
-            raise NoFormError("is no object")
+            raise NoFormError("the value must be an object")
         return [{"0": name, "1": lead(value.forth, item)} for name, item in mapping.items()]
 
     pair = closed_object({"0": key.schema, "1": value.schema}, note=_TUPLE)
@@ -313,7 +322,7 @@ def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
 
 
 def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
-    """An array with items of one kind."""
+    """Create a node for an array whose items have the same schema."""
     schema = {"type": "array", "items": item.schema, **bounds}
     way_back, way_forth = item.back, item.forth
     shape = Shape("list", (item,))
@@ -325,14 +334,14 @@ def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
 
     def forth(value: Any) -> Any:
         if not is_array(value):
-            raise NoFormError("is no array")
+            raise NoFormError("the value must be an array")
         return [way_forth(one) for one in value]
 
     return Node(schema, back, forth, shape=shape)
 
 
 def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
-    """An array of so many items, each of its own kind, as an object; `rest` is the array of those behind them."""
+    """Create a node for a tuple, as an object with numbered properties. `rest` is the array of further items."""
     size = len(items)
 
     def back(value: Any) -> Any:
@@ -344,7 +353,7 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
 
     def forth(value: Any) -> Any:
         if not is_array(value) or len(value) < size or (rest is None and len(value) > size):
-            raise NoFormError(f"is no array of {size} items")
+            raise NoFormError(f"the value must be an array of {size} items")
         found = {str(index): lead(item.forth, value[index]) for index, item in enumerate(items)}
         return found if rest is None else {**found, REST: lead(rest.forth, value[size:])}
 
@@ -356,7 +365,7 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
 
 
 def closed_object(members: Mapping[str, Any], note: str = "", optional: Container[str] = ()) -> dict[str, Any]:
-    """The schema of an object with these properties alone, of which some are optional."""
+    """Return the schema of a closed object with a description and with optional properties."""
     words = {"description": note} if note else {}
     names = [name for name in members if name not in optional]
     required = {"required": names} if names else {}
@@ -364,7 +373,7 @@ def closed_object(members: Mapping[str, Any], note: str = "", optional: Containe
 
 
 def _nullable(schema: dict[str, Any], marker: dict[str, Any] | None) -> dict[str, Any]:
-    """The schema or null, which stands for what is left out, or the marker of a null; its words stay in front."""
+    """Return a schema that also accepts null, and the marker of a real null. Preserve the title and the description."""
     if schema.get("type") == "null" and marker is None:
         return schema
     words: dict[str, Any] = {word: schema[word] for word in ("title", "description") if word in schema}
@@ -378,7 +387,7 @@ def _nullable(schema: dict[str, Any], marker: dict[str, Any] | None) -> dict[str
 
 
 def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
-    """What is defined under a name, which may not be known yet."""
+    """Create a node for a reference to a definition. The definition can be added to `nodes` later."""
 
     def back(value: Any) -> Any:
         return lead(nodes[name].back, value)

@@ -1,7 +1,7 @@
-"""The rules of strict mode: the keywords of JSON Schema that each provider takes, and the check of a document by them.
+"""The rules of strict mode: the parts of JSON Schema that each provider accepts. Use this module to check a document.
 
-The rules are written down here once, from each provider's documentation of structured outputs; the transformation
-(`strict_form`) follows them, and `rule_faults` checks any document against them, ours and those of others.
+The rules come from each provider's documentation of structured outputs. `strict_form` follows the rules, and
+`rule_faults` checks any document against them.
 
 >>> "minLength" in OPENAI.keywords, OPENAI.recursive, ANTHROPIC.recursive
 (False, True, False)
@@ -21,59 +21,61 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.pattern import is_plain
 
 NULL_LOST: Final = (
-    "null is sent for what is left out, so that null itself cannot be said: the tool's annotation ExplicitNull keeps"
-    " the two apart"
+    "null means that the property is absent, so the model cannot send null itself. To distinguish them, annotate the"
+    " tool with ExplicitNull"
 )
-"""The reason of a weakening: null and absence of an optional property are not distinguished."""
+"""The reason of a weakening that makes a null and an absent property indistinguishable."""
 
 
 @final
 class UnsupportedFeature(msgspec.Struct, frozen=True):
-    """Why a schema has no strict form: the place in it, the keyword there, and the reason."""
+    """An unsupported feature of a schema without a strict form: its JSON pointer, its keyword, and the reason."""
 
     pointer: str
     keyword: str
     reason: str
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the location, the keyword, and the reason in one line."""
         return f"{self.pointer or '/'}: {self.keyword}: {self.reason}"
 
 
 @final
 class Weakening(msgspec.Struct, frozen=True):
-    """A keyword that a provider does not enforce: its place, and the reason."""
+    """A keyword that a provider does not enforce: the JSON pointer of its schema, the keyword, and the reason."""
 
     pointer: str
     keyword: str
     reason: str
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the location, the keyword, and the reason in one line."""
         return f"{self.pointer or '/'}: {self.keyword}: {self.reason}"
 
 
 @final
 class StrictRules(msgspec.Struct, frozen=True):
-    """What one provider takes of JSON Schema in strict mode.
+    """The part of JSON Schema that a provider accepts in strict mode.
+
+    The limits that start with `most_` apply to the whole document. A limit of None means no limit.
 
     Attributes:
-        name: the provider: `"openai"`, `"anthropic"`.
-        source: where the rules are from.
-        keywords: the keywords that a schema may have; any other is refused.
-        formats: the values of `format` that it knows.
-        recursive: whether a schema may refer to itself.
-        all_required: whether each property of an object must be required.
-        lone_ref: whether nothing may stand beside `$ref`.
-        least_items: the largest `minItems` that it takes; None for any.
-        most_levels: how deep objects may nest; None for any depth.
-        most_properties: how many properties a document may have in all.
-        most_values: how many enum values a document may have in all.
-        most_text: how long its names and values may be in all, in characters.
-        most_optional: how many properties may be optional in all; None for any number.
-        most_unions: how many properties may have a union as their schema in all; None for any number.
-        model_keywords: Keywords that some models accept. A form has them only by `with_keywords`; `rule_faults` accepts
-            them.
+        name: The name of the provider, such as `"openai"` or `"anthropic"`.
+        source: The documentation that states the rules.
+        keywords: The accepted keywords. The provider refuses a schema with any other keyword.
+        formats: The accepted values of `format`.
+        recursive: True if a schema can refer to itself.
+        all_required: True if the provider requires each property of an object to be required.
+        lone_ref: True if a schema with `$ref` must not have any other keyword.
+        least_items: The maximum value of `minItems`, or None without a maximum.
+        most_levels: The maximum nesting of objects.
+        most_properties: The maximum number of properties.
+        most_values: The maximum number of enum values.
+        most_text: The maximum length of all names and values, in characters.
+        most_optional: The maximum number of optional properties.
+        most_unions: The maximum number of properties with a union as their schema.
+        model_keywords: The keywords that only some models accept. `rule_faults` accepts them. A strict form uses them
+            only after `with_keywords`.
     """
 
     name: str
@@ -120,7 +122,7 @@ OPENAI: Final = StrictRules(
     most_text=120_000,
     model_keywords=frozenset(("minLength", "maxLength")),
 )
-"""OpenAI's rules, of Responses and Chat Completions: objects closed, each property required, no `default`."""
+"""OpenAI's rules for Responses and Chat Completions: closed objects, only required properties, and no `default`."""
 
 OPENAI_HOST: Final = OPENAI.with_keywords(OPENAI.model_keywords)
 """The rules of OpenAI's own host for models that are not fine-tuned. Other servers do not accept these keywords."""
@@ -137,14 +139,14 @@ ANTHROPIC: Final = StrictRules(
     most_optional=24,
     most_unions=16,
 )
-"""Anthropic's rules: objects closed, no recursion, no bounds on numbers and lengths."""
+"""Anthropic's rules: closed objects, no recursion, and no bounds of numbers and lengths."""
 
 _DESCRIPTIVE: Final = ("type", "enum", "const", "anyOf", "allOf", "$ref")
 _NAMED: Final = ("$defs", "definitions")
 
 
 def rule_faults(document: JsonSchema | Mapping[str, Any], rules: StrictRules) -> tuple[Fault, ...]:
-    """Everything that the provider would refuse in a document sent as strict; `()` when it takes the document."""
+    """Return the reasons why the provider would refuse a strict document. `()` if it accepts the document."""
     plain: Any = document.to_dict() if isinstance(document, JsonSchema) else dict(document)
     if not is_object(plain):
         return (Fault("", "an object at the root", found_in(plain)),)
@@ -154,7 +156,7 @@ def rule_faults(document: JsonSchema | Mapping[str, Any], rules: StrictRules) ->
 
 @final
 class _RuleCheck:
-    """One check, with its counts."""
+    """The state of a check, with its counts."""
 
     def __init__(self, document: dict[str, Any], rules: StrictRules) -> None:
         self.document = document
@@ -163,28 +165,28 @@ class _RuleCheck:
         self.references: dict[str, list[str]] = {}
 
     def root(self) -> Iterator[Fault]:
-        """The root has the type object and is no union."""
+        """Iterate over the errors of a root that is not an object or that is a union."""
         if self.document.get("type") != "object":
             yield Fault("/type", "an object at the root", found_in(self.document.get("type")))
         for union in ("anyOf", "oneOf", "allOf"):
             if union in self.document:
-                yield Fault(f"/{union}", "an object at the root, no union", found_in(self.document[union]))
+                yield Fault(f"/{union}", "an object at the root instead of a union", found_in(self.document[union]))
 
     def schema(self, schema: Any, pointer: str, level: int) -> Iterator[Fault]:
-        """What is wrong with one schema and those inside it."""
+        """Iterate over the errors of a schema and of the schemas inside it."""
         if not is_object(schema):
-            yield Fault(pointer, "a schema that says a type", found_in(schema))
+            yield Fault(pointer, "a schema with a type", found_in(schema))
             return
         yield from self._keywords(schema, pointer)
         if not any(keyword in schema for keyword in _DESCRIPTIVE):
-            yield Fault(pointer, "a schema that says a type", found_in(schema))
+            yield Fault(pointer, "a schema with a type", found_in(schema))
         kinds = schema.get("type")
         kinds = kinds if is_array(kinds) else [kinds]
         if "object" in kinds or "properties" in schema:
             level += 1
             yield from self._object(schema, pointer, level)
         if "array" in kinds and "items" not in schema:
-            yield Fault(f"{pointer}/items", "a schema of the items", NOTHING)
+            yield Fault(f"{pointer}/items", "a schema for the items", NOTHING)
         yield from self._inner(schema, pointer, level)
 
     def _inner(self, schema: dict[str, Any], pointer: str, level: int) -> Iterator[Fault]:
@@ -207,14 +209,14 @@ class _RuleCheck:
         for keyword, value in schema.items():
             at = pointer_to(pointer, keyword)
             if keyword not in self.rules.keywords and keyword not in self.rules.model_keywords:
-                yield Fault(at, f"a keyword that {self.rules.name} takes in strict mode", found_in(value))
+                yield Fault(at, f"a keyword that {self.rules.name} accepts in strict mode", found_in(value))
         if "$ref" in schema:
             yield from self._reference(schema, pointer)
         if "pattern" in schema and not is_plain(str(schema["pattern"])):
-            expected = "a pattern without look-around, back-references and word boundaries"
+            expected = "a pattern without look-around, back-references, and word boundaries"
             yield Fault(f"{pointer}/pattern", expected, found_in(schema["pattern"]))
         if "format" in schema and schema["format"] not in self.rules.formats:
-            yield Fault(f"{pointer}/format", f"a format that {self.rules.name} knows", found_in(schema["format"]))
+            yield Fault(f"{pointer}/format", f"a format that {self.rules.name} accepts", found_in(schema["format"]))
         most = self.rules.least_items
         if most is not None and schema.get("minItems", 0) > most:
             yield Fault(f"{pointer}/minItems", f"at most {most}", found_in(schema["minItems"]))
@@ -235,7 +237,7 @@ class _RuleCheck:
         at, reference = f"{pointer}/$ref", schema["$ref"]
         if self.rules.lone_ref and len(schema) > 1:
             beside = ", ".join(repr(keyword) for keyword in schema if keyword != "$ref")
-            yield Fault(at, "$ref alone", f"{beside} beside it")
+            yield Fault(at, "$ref without other keywords", f"{beside} next to $ref")
         within = reference == "#" or any(str(reference).startswith(f"#/{location}/") for location in _NAMED)
         if not within:
             yield Fault(at, "a reference to the root or into $defs", found_in(reference))
@@ -253,14 +255,14 @@ class _RuleCheck:
         inner = [schema for schema in properties.values() if is_object(schema)]
         self.unions += sum("anyOf" in schema or is_array(schema.get("type")) for schema in inner)
         if optional and self.rules.all_required:
-            expected = f"{', '.join(map(repr, optional))} among the required"
+            expected = f"{', '.join(map(repr, optional))} among the required properties"
             yield Fault(f"{pointer}/required", expected, found_in(required) if required else NOTHING)
         deepest = self.rules.most_levels
         if deepest is not None and level > deepest:
             yield Fault(pointer, f"at most {deepest} levels of objects", f"level {level}")
 
     def totals(self) -> Iterator[Fault]:
-        """The limits of the whole document."""
+        """Iterate over the errors for limits of the whole document."""
         rules = self.rules
         for count, most, what in (
             (self.properties, rules.most_properties, "properties"),
@@ -270,7 +272,7 @@ class _RuleCheck:
             (self.unions, rules.most_unions, "properties with a union"),
         ):
             if most is not None and count > most:
-                yield Fault("", f"at most {most} {what} in all", str(count))
+                yield Fault("", f"at most {most} {what} in total", str(count))
         if not rules.recursive:
             yield from self._circles()
 
@@ -294,7 +296,7 @@ class _RuleCheck:
 
 
 def _around(location: str) -> Iterator[str]:
-    """A place and every place around it, as pointers."""
+    """Iterate over a pointer and the pointers of all enclosing locations."""
     while True:
         yield location
         if not location:

@@ -1,4 +1,6 @@
-"""Arrays in strict form: lists as they are, tuples as objects with numbered properties.
+"""Strict forms by type: objects, arrays, strings, numbers, and listed values. Strict forms use this module.
+
+A list stays an array. A tuple becomes an object with numbered properties.
 
 >>> from fxai.schema.strict.rules import OPENAI
 >>> from fxai.schema.strict.form import Transformer
@@ -35,7 +37,7 @@ from fxai.schema.strict.rules import NULL_LOST, StrictRules
 from fxai.schema.strict.union import any_node
 
 Weaken: TypeAlias = Callable[[Site, str, str], None]
-"""Notes that the keyword of a site is not enforced, and why."""
+"""Records that the provider does not enforce a keyword of a site, with the reason."""
 
 SCALAR: Final = (
     *("minLength", "maxLength", "pattern"),
@@ -45,39 +47,39 @@ _CONTENT: Final = ("contentEncoding", "contentMediaType", "contentSchema")
 
 
 class Transformation(Protocol):
-    """A transformation, as the rules of one type see it: its reader, and how a part of the value is transformed."""
+    """The part of a transformation that the strict forms of all types use."""
 
     reader: DocumentReader
     rules: StrictRules
     null: str
-    """The property that marks a null beside the one for absence; empty where they are not distinguished."""
+    """The name in the object that represents a real null. Empty if null and absence are not distinguished."""
     nodes: dict[str, Node]
     """The definitions so far, by name."""
     matcher: Matcher
 
     def location(self, location: Location, at: str, /) -> Node | None:
-        """The node of a place; None when no value fits. `at` is its pointer, for messages."""
+        """Return the node for all schemas of one value, or None if they accept no value."""
 
     def weaken(self, site: Site, keyword: str, reason: str, /) -> None:
-        """Note that a keyword is not enforced by the provider."""
+        """Record that the provider does not enforce a keyword."""
 
     def is_root(self, at: str, /) -> bool:
-        """Whether a place is the root, where providers want an object."""
+        """Return True if a location is the root. Providers require an object at the root."""
         ...
 
     def with_words(self, node: Node, /) -> Node:
-        """The node with its note and checks in its description."""
+        """Return the node with its note and its checks in the description."""
         ...
 
 
 def tightest(sites: Sequence[Site], keyword: str, choose: Callable[..., Any]) -> Any:
-    """The strictest value of one numeric keyword in several schemas; None without any."""
+    """Return the strictest value of a numeric keyword in the schemas, or None if no schema has the keyword."""
     values = [site.get(keyword) for site in sites if keyword in site and not isinstance(site.get(keyword), bool)]
     return choose(values) if values else None
 
 
 def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> Node:
-    """A string: pattern and format where the provider knows them, all else in words."""
+    """Create the node of a string. Its description contains the bounds and the unsupported keywords."""
     least, most = tightest(sites, "minLength", max), tightest(sites, "maxLength", min)
     lengths = {"minLength": least, "maxLength": most}
     kept = {keyword: n for keyword, n in lengths.items() if n is not None and keyword in rules.keywords}
@@ -86,10 +88,10 @@ def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> No
     for site in sites:
         for keyword in ("minLength", "maxLength"):
             if keyword in site and keyword not in kept:
-                weaken(site, keyword, f"{rules.name} has no such bound")
+                weaken(site, keyword, f"{rules.name} does not support this bound")
         for keyword in _CONTENT:
             if keyword in site:
-                weaken(site, keyword, f"{rules.name} has no such keyword")
+                weaken(site, keyword, f"{rules.name} does not support this keyword")
                 checks.append(keyword_words(keyword, site.get(keyword)))
         _keep(schema, site, "format", site.get("format") in rules.formats, weaken, checks)
         _keep(schema, site, "pattern", is_plain(str(site.get("pattern"))), weaken, checks)
@@ -103,14 +105,14 @@ def _keep(schema: dict[str, Any], site: Site, keyword: str, known: bool, weaken:
     if known and keyword not in schema:
         schema[keyword] = value
         return
-    weaken(site, keyword, f"{value!r} is not one that the provider takes" if not known else "only one can be sent")
+    weaken(site, keyword, f"the provider does not accept {value!r}" if not known else "a schema can contain only one")
     checks.append(
         f"a value with a format of {value}" if keyword == "format" else f"a value matching the pattern {value}"
     )
 
 
 def number_node(kind: str, sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> Node:
-    """A number or an integer: its bounds in words, and as keywords where the provider has them."""
+    """Create the node of a number or an integer. Its description contains the bounds."""
     low, high = tightest(sites, "minimum", max), tightest(sites, "maximum", min)
     above, below = tightest(sites, "exclusiveMinimum", max), tightest(sites, "exclusiveMaximum", min)
     steps = list(dict.fromkeys(site.get("multipleOf") for site in sites if "multipleOf" in site))
@@ -126,16 +128,17 @@ def number_node(kind: str, sites: Sequence[Site], rules: StrictRules, weaken: We
     for site in sites:
         for keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
             if keyword in site and keyword not in rules.keywords:
-                weaken(site, keyword, f"{rules.name} has no such bound")
+                weaken(site, keyword, f"{rules.name} does not support this bound")
         if site.get("multipleOf") in steps[1:]:
-            weaken(site, "multipleOf", "only one can be sent")
+            weaken(site, "multipleOf", "a schema can contain only one")
     return Node({"type": kind, **kept}, checks=list(number_words(low, above, high, below, steps)))
 
 
 def values_of(sites: Sequence[Site]) -> list[Any] | None:
-    """The values that schemas list by `const` and `enum`, those that all of them have; None where none lists any.
+    """Return the values that all schemas list by `const` and `enum`, or None if no schema lists values.
 
-    Raises `LocationError`: an object or an array is listed.
+    Raises:
+        PlaceError: If a schema lists an object or an array.
     """
     values: list[Any] | None = None
     for site in sites:
@@ -143,7 +146,7 @@ def values_of(sites: Sequence[Site]) -> list[Any] | None:
             if keyword in site:
                 listed = [site.get("const")] if keyword == "const" else site.get("enum")
                 if any(is_object(value) or is_array(value) for value in listed):
-                    raise LocationError(site.pointer, keyword, "lists objects or arrays: say what they hold instead")
+                    raise LocationError(site.pointer, keyword, "a value is an object or array, so describe it by type")
                 known = set(map(identity, listed))
                 values = list(listed) if values is None else [v for v in values if identity(v) in known]
     if values is None:
@@ -154,7 +157,7 @@ def values_of(sites: Sequence[Site]) -> list[Any] | None:
 
 
 def value_nodes(values: Sequence[Any], types: Sequence[str] | None) -> list[Node]:
-    """The listed values as schemas, one for each type, in the order of their first values."""
+    """Create a node for the listed values of each type, in the order of the first values."""
     grouped: dict[str, list[Any]] = {}
     values = [value for value in values if types is None or _is_one(value, types)]
     for value in values:
@@ -186,7 +189,7 @@ def _is_one(value: Any, types: Sequence[str]) -> bool:
 
 
 def listed_types(sites: Sequence[Site]) -> list[str] | None:
-    """The types that all schemas allow, in the order of the first that has any; None without any."""
+    """Return the types that all schemas allow, in the order of the first schema. None if no schema has a type."""
     types: list[str] | None = None
     for site in sites:
         if "type" in site:
@@ -209,13 +212,13 @@ _MOST_LENGTHS: Final = 8
 
 
 def array_form(sites: Sequence[Site], at: str, to: Transformation) -> Node | None:
-    """The array that all schemas describe; None when there can be none."""
+    """Create the node of an array. Return None if no array is valid for all schemas."""
     least, most = tightest(sites, "minItems", max) or 0, tightest(sites, "maxItems", min)
     checks: list[str] = []
     for site in sites:
         for keyword in _ASIDE:
             if keyword in site and (keyword, site.get(keyword)) != ("uniqueItems", False):
-                to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
+                to.weaken(site, keyword, f"{to.rules.name} does not support this keyword")
                 checks.append(keyword_words(keyword, site.get(keyword)))
     sites = [_plain(site, to) for site in sites]
     leading = max((site.leading for site in sites), default=0)
@@ -230,30 +233,30 @@ def array_form(sites: Sequence[Site], at: str, to: Transformation) -> Node | Non
 def _list(sites: Sequence[Site], at: str, to: Transformation, least: int, most: int | None) -> Node | None:
     location = _item(sites, 0)
     if not location and location is not None:
-        raise LocationError(at, "items", "an array of anything: say what its items are")
+        raise LocationError(at, "items", "the array accepts any items, so declare their type")
     if location is None or most == 0:
-        raise LocationError(at, "items", "an array that is always empty: leave it out")
+        raise LocationError(at, "items", "the array is always empty, so remove it")
     item = to.location(location, f"{at}/items")
     if item is None:
-        raise LocationError(at, "items", "nothing can be an item")
+        raise LocationError(at, "items", "the schema of the items accepts no value")
     return array_node(item, _bounds(sites, to, least, most))
 
 
 def _bounds(sites: Sequence[Site], to: Transformation, least: int, most: int | None) -> dict[str, int]:
-    """The bounds of a length that the provider carries."""
+    """Return the bounds of a length that the provider supports."""
     if "maxItems" in to.rules.keywords:
         return {k: n for k, n in (("minItems", least or None), ("maxItems", most)) if n is not None}
     for site in sites:
         for keyword in ("minItems", "maxItems"):
             if keyword in site:
-                to.weaken(site, keyword, f"{to.rules.name} has no such bound")
+                to.weaken(site, keyword, f"{to.rules.name} does not support this bound")
     return {}
 
 
 def _tuple(
     sites: Sequence[Site], at: str, to: Transformation, leading: int, least: int, most: int | None
 ) -> Node | None:
-    """Each length that the array may have, as an object of so many numbered properties."""
+    """Create an object with numbered properties for each possible length of a tuple."""
     fixed = leading if most is None else min(leading, most)
     items: list[Node] = []
     for index in range(fixed):
@@ -266,7 +269,7 @@ def _tuple(
     if least > fixed and most is not None and most < least:
         return None
     if fixed - least >= _MOST_LENGTHS:
-        raise LocationError(at, "minItems", f"more than {_MOST_LENGTHS} lengths of a tuple: say how many items it has")
+        raise LocationError(at, "minItems", f"the tuple has more than {_MOST_LENGTHS} lengths, so increase minItems")
     rest = _rest(sites, at, to, fixed, least, most)
     if rest is None and least > fixed:
         return None
@@ -276,12 +279,14 @@ def _tuple(
 
 
 def _rest(sites: Sequence[Site], at: str, to: Transformation, fixed: int, least: int, most: int | None) -> Node | None:
-    """The array of what comes behind the numbered items; None when nothing may."""
+    """Create the node for the items after the numbered items. Return None if no further items are valid."""
     location = None if most is not None and most <= fixed else _item(sites, fixed)
     if location is None:
         return None
     if not location:
-        raise LocationError(at, "items", "says nothing of the items behind the first: say items, or false, or maxItems")
+        raise LocationError(
+            at, "items", "no schema for the items after the first, so set items, items: false, or maxItems"
+        )
     node = to.location(location, f"{at}/items")
     if node is None:
         return None
@@ -289,15 +294,15 @@ def _rest(sites: Sequence[Site], at: str, to: Transformation, fixed: int, least:
 
 
 def _plain(site: Site, to: Transformation) -> Site:
-    """The schema without `unevaluatedItems` where other schemas may look at items first."""
+    """Return the schema without `unevaluatedItems` if its other keywords can evaluate items."""
     if "unevaluatedItems" not in site or not any(keyword in site.schema for keyword in _AT_SAME_VALUE):
         return site
-    to.weaken(site, "unevaluatedItems", f"{to.rules.name} has no such keyword")
+    to.weaken(site, "unevaluatedItems", f"{to.rules.name} does not support this keyword")
     return site.without("unevaluatedItems")
 
 
 def _item(sites: Sequence[Site], index: int) -> Location | None:
-    """What the item at an index must keep; None when there may be none."""
+    """Return the schemas of the item at an index, or None if the array cannot have this item."""
     found = [location for site in sites if (location := site.item(index)) is not None]
     if any(location.schema is False for location in found):
         return None
@@ -308,7 +313,7 @@ _CONDITIONS: Final = ("dependentSchemas", "dependencies", "dependentRequired")
 
 
 def object_form(sites: Sequence[Site], at: str, to: Transformation) -> Node | None:
-    """The object that all schemas describe; None when there can be none."""
+    """Create the node of an object. Return None if no object is valid for all schemas."""
     names = list(
         dict.fromkeys(name for site in sites for name in (*site.get("properties", {}), *_required_names(site)))
     )
@@ -340,7 +345,7 @@ def _required_names(site: Site) -> Sequence[str]:
 
 
 def _member(sites: Sequence[Site], name: str, at: str, to: Transformation, *, required: bool) -> Property | None:
-    """What stands under a name; None when nothing may."""
+    """Create the property with a name. Return None if the object cannot have this property."""
     to.reader.steps.take(len(sites), at)
     location = tuple(site for rule in sites for site in _property(rule, name, to))
     if any(site.schema is False for site in location) or any(
@@ -348,7 +353,7 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformation, *, re
     ):
         return None
     if not location and required and not any(name in site.get("properties", {}) for site in sites):
-        raise LocationError(at, "required", f"{name!r} is required and nowhere described: add it to properties")
+        raise LocationError(at, "required", f"the required {name!r} has no schema, so add it to properties")
     site = next((site for site in location if name in site.pointer.rpartition("/")[2]), None)
     node = to.location(location, site.pointer if site else f"{at}/properties/{name}")
     if node is None or required:
@@ -357,7 +362,7 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformation, *, re
 
 
 def _optional(node: Node, location: Location, to: Transformation) -> Property:
-    """An optional property: if the provider requires each property, null stands for what is left out."""
+    """Create an optional property. If the provider requires all properties, null means that the property is absent."""
     if not to.rules.all_required:
         return Property(node, optional=True, absent=True, takes_null=not location or to.reader.takes_null(location))
     if not location or not to.reader.takes_null(location):
@@ -382,7 +387,7 @@ def _property(rule: Site, name: str, to: Transformation) -> Iterator[Site]:
         try:
             matching = to.matcher.matches(pattern, name)
         except PatternTimeoutError:
-            raise LocationError(rule.pointer, "patternProperties", f"{pattern!r} takes too long") from None
+            raise LocationError(rule.pointer, "patternProperties", f"matching {pattern!r} takes too long") from None
         if matching:
             known = True
             yield rule.under("patternProperties", pattern)
@@ -391,9 +396,10 @@ def _property(rule: Site, name: str, to: Transformation) -> Iterator[Site]:
 
 
 def _map(sites: Sequence[Site], at: str, to: Transformation, *, bare: bool) -> Node | None:
-    """The names that are not declared, as pairs; None when there are none. `bare`: no name is declared.
+    """Create the node for the undeclared properties as pairs. Return None if the object has none.
 
-    Raises `LocationError`: they may hold anything.
+    Raises:
+        PlaceError: If the undeclared properties accept any value.
     """
     patterns = [(site, pattern) for site in sites for pattern in site.get("patternProperties", {})]
     others = [site.under("additionalProperties") for site in sites if "additionalProperties" in site]
@@ -415,18 +421,20 @@ def _map(sites: Sequence[Site], at: str, to: Transformation, *, bare: bool) -> N
 
 
 def _hold_described(sites: Sequence[Site], free: Sequence[Site], at: str) -> None:
-    """Raise where the object does not describe its properties."""
+    """Raise a `LocationError` if an object accepts properties that it does not describe."""
     for other in free:
         if other.schema is True or other.schema == {}:
             pointer = other.pointer.rpartition("/")[0]
-            raise LocationError(pointer, "additionalProperties", "takes properties of any name and kind: say false")
+            raise LocationError(
+                pointer, "additionalProperties", "the object accepts any other properties, so set false"
+            )
     for site in sites:
         if "unevaluatedProperties" in site and site.get("unevaluatedProperties") is not False:
-            reason = "takes properties that nothing else describes: say false"
+            reason = "the object accepts undeclared properties, so set false"
             raise LocationError(site.pointer, "unevaluatedProperties", reason)
     described = any(k in site for site in sites for k in ("properties", "unevaluatedProperties"))
     if not described and not free:
-        raise LocationError(at, "properties", "an object of anything: say what properties it has, none with {}")
+        raise LocationError(at, "properties", "the object accepts any properties, so declare them ({} for none)")
 
 
 def _pattern_map(
@@ -438,14 +446,14 @@ def _pattern_map(
     closed: bool,
     bare: bool,
 ) -> Node | None:
-    """Names of one pattern, as pairs."""
+    """Create the node for the properties of one pattern as pairs."""
     site, pattern = patterns[0]
     if len(patterns) > 1 or free:
-        reason = "names of several kinds, each with values of its own: a pair cannot tell which"
+        reason = "the schemas of values depend on the names, so declare one schema for all names"
         raise LocationError(site.pointer, "patternProperties", reason)
     plain = is_plain(pattern)
     if closed and not plain:
-        raise LocationError(site.pointer, "patternProperties", f"the provider does not take the pattern {pattern!r}")
+        raise LocationError(site.pointer, "patternProperties", f"the provider does not accept the pattern {pattern!r}")
     location = site.under("patternProperties", pattern)
     value = to.location((location,), location.pointer)
     if value is None:
@@ -453,13 +461,13 @@ def _pattern_map(
     keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
     name = Site(f"{location.pointer}/name", {"type": "string", "pattern": pattern} if plain else {"type": "string"})
     if not plain:
-        to.weaken(site, "patternProperties", f"the provider does not take the pattern {pattern!r}")
+        to.weaken(site, "patternProperties", f"the provider does not accept the pattern {pattern!r}")
     key = to.location((name, *keys), name.pointer)
     return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
 
 
 def _pair_bounds(sites: Sequence[Site]) -> dict[str, int]:
-    """The bounds of the number of pairs: two of one name are one property, so that the least can only be one."""
+    """Return the bounds of the number of pairs. Pairs can have the same name, so the lower bound is at most 1."""
     least, most = tightest(sites, "minProperties", max), tightest(sites, "maxProperties", min)
     return {k: n for k, n in (("minItems", min(least, 1) if least else None), ("maxItems", most)) if n is not None}
 
@@ -467,24 +475,25 @@ def _pair_bounds(sites: Sequence[Site]) -> dict[str, int]:
 def _counts(
     sites: Sequence[Site], needed: int, named: int | None, to: Transformation, *, carried: bool
 ) -> Iterator[str]:
-    """Bounds of the number of properties, in words where the strict form does not imply them.
+    """Iterate over descriptions of the bounds that the strict form of an object does not imply.
 
-    `named` is how many there can be; None for any number. `carried`: the pairs have bounds themselves.
+    `needed` and `named` are the minimum and the maximum number of properties. `carried` is True if the array of pairs
+    contains the bounds.
     """
     for site in sites:
         least, most = site.get("minProperties", 0), site.get("maxProperties")
         if least > needed and not (carried and least == 1):
-            to.weaken(site, "minProperties", f"{to.rules.name} cannot count properties")
+            to.weaken(site, "minProperties", f"{to.rules.name} cannot limit the number of properties")
             yield from length_words(least, None)
         if most is not None and (named is None or most < named) and not carried:
-            to.weaken(site, "maxProperties", f"{to.rules.name} cannot count properties")
+            to.weaken(site, "maxProperties", f"{to.rules.name} cannot limit the number of properties")
             yield from length_words(None, most)
         if "propertyNames" in site and named is not None:
-            to.weaken(site, "propertyNames", f"{to.rules.name} cannot say what names are like")
+            to.weaken(site, "propertyNames", f"{to.rules.name} cannot limit the names of properties")
 
 
 def _conditions(sites: Sequence[Site], names: Sequence[str], to: Transformation) -> Iterator[str]:
-    """Conditions in words; properties that are declared only under a condition are an obstacle."""
+    """Iterate over descriptions of conditions. Refuse properties that a schema declares only under a condition."""
     for site in sites:
         for keyword in ("if", *_CONDITIONS):
             if keyword not in site:
@@ -494,7 +503,7 @@ def _conditions(sites: Sequence[Site], names: Sequence[str], to: Transformation)
             inner += [site.under(branch) for branch in ("then", "else") if keyword == "if" and branch in site]
             unknown = {name for one in inner for name in to.reader.declared_names(one)} - set(names)
             if unknown:
-                raise LocationError(site.pointer, keyword, "describes properties that are there only under a condition")
+                raise LocationError(site.pointer, keyword, "a condition adds properties, so declare them in properties")
             if keyword != "if":
-                to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
+                to.weaken(site, keyword, f"{to.rules.name} does not support this keyword")
                 yield keyword_words(keyword, value)

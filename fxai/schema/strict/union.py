@@ -1,4 +1,7 @@
-"""Unions in strict form: which alternative a value is of, and alternatives of which one value could be both.
+"""Unions in strict form. Use this module to find the alternative of a value and to separate ambiguous alternatives.
+
+Two alternatives are ambiguous if they read the same strict value as two different values. For example, `{}` can be an
+empty object and an empty tuple.
 
 >>> from fxai.schema.strict.node import object_node, tuple_node
 >>> nothing, pair = object_node({}, None), tuple_node([], None)
@@ -20,7 +23,7 @@ from fxai.schema.strict.node import DEFS, Node, NoFormError, Shape, closed_objec
 
 @final
 class Fit:
-    """Whether a strict value is an instance of a branch: by its type first, then by the schema."""
+    """A check whether a strict value is an instance of a branch. It compares the type first, and then the schema."""
 
     __slots__ = ("_defs", "_document", "_kinds", "_schema")
 
@@ -31,7 +34,7 @@ class Fit:
         self._document: JsonSchema | None = None
 
     def may(self, value: Any) -> bool:
-        """Whether a value is of a kind that the branch takes."""
+        """Return True if the branch accepts the type of a value."""
         if self._kinds is None:
             self._kinds = frozenset(self._kinds_of(self._schema, set()))
         return _kind(value) in self._kinds
@@ -47,12 +50,12 @@ class Fit:
             yield "number" if schema["type"] == "integer" else schema["type"]
 
     def __call__(self, value: Any) -> bool:
-        """Whether a value is an instance of the branch."""
+        """Return True if a value is an instance of the branch."""
         return self.may(value) and not self._whole().validate(value)
 
     def once_read(self, value: Any) -> bool:
-        """Whether a value would be an instance of the branch, were JSON text in it parsed."""
-        from fxai.schema.nested_text import read_texts  # no model that keeps to the schema comes here
+        """Return True if a value is an instance of the branch after fxai parses the JSON text in it."""
+        from fxai.schema.nested_text import read_texts  # only an invalid value needs this import
 
         return not self._whole().validate(read_texts(self._whole(), value)[0])
 
@@ -74,7 +77,7 @@ def _kind(value: Any) -> str:
 
 
 def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
-    """One of several; which one a value is of is found by their schemas, in order."""
+    """Create the node of a union. The first branch whose schema accepts a value converts the value."""
     schema = {"anyOf": [branch.schema for branch in branches]}
     shape = Shape("union", tuple(branches))
     if all(branch.back is None for branch in branches):
@@ -96,13 +99,13 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
                 continue
             if fit(candidate):
                 return candidate
-        raise NoFormError("fits none of the alternatives")
+        raise NoFormError("the value matches none of the alternatives")
 
     return Node(schema, back, forth, shape=shape)
 
 
 def _by_text(possible: Sequence[tuple[Node, Fit]], value: Any) -> Any:
-    """The value by the one branch that it fits once JSON text in it is read, where there is one."""
+    """Convert a value by the branch that accepts it after fxai parses its JSON text, if only one branch does."""
     fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
     return lead(fitting[0].back, value) if len(fitting) == 1 else value
 
@@ -114,10 +117,7 @@ _MOST_PAIRS: Final = 100 * MAX_LOCATIONS
 
 @final
 class Overlaps:
-    """Which nodes could read one strict value each in its own way, such as `{}` for an empty object and a tuple.
-
-    `open` becomes true when a node led to a definition that was not known yet.
-    """
+    """A search for nodes that read a strict value differently. `open` is True after an undefined reference."""
 
     def __init__(self, defs: Mapping[str, Node]) -> None:
         self.open: bool = False
@@ -126,9 +126,10 @@ class Overlaps:
         self._common: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
 
     def distinguish(self, nodes: Sequence[Node]) -> list[Node]:
-        """The alternatives; each that clashes with one before it stands under a property of its own.
+        """Return the alternatives. Wrap each alternative that clashes with an earlier alternative in an object.
 
-        Raises `ExhaustedError`: there are too many to compare.
+        Raises:
+            ExhaustedError: If the alternatives need too many comparisons.
         """
         if all(node.back is None for node in nodes):
             return list(nodes)
@@ -145,7 +146,7 @@ class Overlaps:
         return found
 
     def clash(self, left: Node, right: Node) -> bool:
-        """Whether some value is an instance of both that leads back to two values of the original."""
+        """Return True if a common instance of both nodes can convert to two different original values."""
         return self._clash(left, right, set())
 
     def _clash(self, left: Node, right: Node, seen: set[tuple[int, int]]) -> bool:
@@ -178,7 +179,7 @@ class Overlaps:
         return any(self._overlap(node.schema["properties"][name], _NULL) for node, name in nulls)
 
     def _leaves(self, node: Node) -> Iterator[Node]:
-        """The nodes that are neither a union nor a reference."""
+        """Iterate over the inner nodes other than unions and references."""
         seen: set[str] = set()
         rest = [node]
         while rest:
@@ -198,7 +199,7 @@ class Overlaps:
         return node
 
     def _overlap(self, left: Any, right: Any) -> bool:
-        """Whether two strict schemas have an instance in common; in doubt they have."""
+        """Return True if two strict schemas can have a common instance. In doubt, return True."""
         key = (id(left), id(right))
         if key not in self._common:
             self._work.take()
@@ -229,7 +230,7 @@ class Overlaps:
 
 
 def _pairs(one: Shape, other: Shape) -> Iterable[tuple[Node, Node]]:
-    """The parts of two shapes that read the same part of a value."""
+    """Return the pairs of parts of two shapes that read the same part of a value."""
     if not one.names:
         return zip(one.parts, other.parts, strict=True)
     parts = dict(zip(other.names, other.parts, strict=True))
@@ -237,7 +238,7 @@ def _pairs(one: Shape, other: Shape) -> Iterable[tuple[Node, Node]]:
 
 
 def _under(name: str, node: Node) -> Node:
-    """The node as the only property of an object."""
+    """Create a node for an object with the original node as its only property."""
 
     def back(value: Any) -> Any:
         return lead(node.back, value[name]) if is_object(value) and value.keys() == {name} else map_text(value, back)

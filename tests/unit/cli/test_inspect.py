@@ -299,9 +299,9 @@ def test_a_null_that_is_lost_is_told_with_the_way_out(fxai: Run) -> None:
     shown = fxai("schema", "-", "--provider", "openai", piped=json.dumps({"tools": [listed]})).out
 
     (line,) = (line for line in shown.splitlines() if "weakened" in line)
-    assert line.startswith("  ~ weakened: /properties/limit: default: null is sent for what is left out")
-    assert line.endswith("the tool's annotation ExplicitNull keeps the two apart")
-    assert "null is taken as left out, not as a null" in shown
+    assert line.startswith("  ~ weakened: /properties/limit: default: null means that the property is absent")
+    assert line.endswith("annotate the tool with ExplicitNull")
+    assert "null means that the property is absent" in shown
 
 
 @every(

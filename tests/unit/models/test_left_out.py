@@ -79,7 +79,7 @@ def test_a_tool_without_values_is_left_out_of_a_request() -> None:
 
     assert [tool["name"] for tool in prepared.tools] == ["t0"]
     assert prepared.left_out == (
-        LeftOut("never", "schema", "/parameters", "OpenAI's Responses API: no value can be an instance of it"),
+        LeftOut("never", "schema", "/parameters", "OpenAI's Responses API: the schema accepts no value"),
     )
     assert prepared.tool_choice == "auto"
     assert [one.subject for one in prepared.warnings if one.kind == "unsupported-option"] == ["tool_choice"]

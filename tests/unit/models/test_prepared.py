@@ -36,7 +36,7 @@ PAGE = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "intege
 OPEN: dict[str, Any] = {"type": "object", "properties": {"any": {}}, "additionalProperties": True}
 
 
-ANYTHING = "/properties/any: type: says no type, so that anything may be there"
+ANYTHING = "/properties/any: type: the schema accepts any value, so declare its type"
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -211,7 +211,7 @@ def test_a_strict_tool_with_several_obstacles_names_them_all() -> None:
         )
     reason: Any = raised.value.reason
     assert (reason.pointer, reason.keyword) == ("/properties/any", "type")
-    assert "anything may be there; /properties/more: properties: " in reason.description
+    assert "so declare its type; /properties/more: properties: " in reason.description
 
 
 def test_what_is_not_strict_for_one_reason_is_noted_with_it() -> None:

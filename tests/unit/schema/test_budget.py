@@ -379,7 +379,7 @@ def test_strict_forms_count_what_unions_multiply() -> None:
         document = JsonSchema.of(plain)
         for rules in (OPENAI, ANTHROPIC):
             (feature,) = strict_form(document, rules).failure()
-            assert f"its strict form takes more than {MAX_LOCATIONS} steps" in feature.reason
+            assert f"the strict form needs more than {MAX_LOCATIONS} steps" in feature.reason
 
 
 def test_strict_forms_do_not_compare_all_with_all() -> None:

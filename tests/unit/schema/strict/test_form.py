@@ -62,7 +62,7 @@ def there_and_back(document: dict[str, Any], value: Any, rules: StrictRules = OP
 
 
 def test_optional_properties_are_required_and_nullable() -> None:
-    """What may be left out may be null, and null is taken as left out."""
+    """An optional property is nullable, and its null means that it is absent."""
     form = form_of(obj(["a"], a=STRING, b=INTEGER))
 
     assert form.document.to_dict() == {
@@ -291,7 +291,7 @@ def test_every_obstacle_is_found() -> None:
     found = strict_form(JsonSchema.of(obj(a={}, b={"type": "object"}, c=STRING, d={"type": "array"})), OPENAI).failure()
 
     assert [one.pointer for one in found] == ["/properties/a", "/properties/b", "/properties/d"]
-    assert str(found[0]) == "/properties/a: type: says no type, so that anything may be there"
+    assert str(found[0]) == "/properties/a: type: the schema accepts any value, so declare its type"
 
 
 @pytest.mark.parametrize(
@@ -449,7 +449,7 @@ def test_a_null_that_means_something_else_than_left_out_is_listed_and_told() -> 
 
     assert lost(document) == ["/properties/limit"]
     assert form.document.to_dict()["properties"]["limit"] == {
-        "description": "How many. default: 10; null is taken as left out, not as a null",
+        "description": "How many. default: 10; null means that the property is absent",
         **MAYBE,
     }
     assert form.back({"limit": None}) == {}
@@ -513,7 +513,7 @@ def test_null_and_left_out_can_be_told_apart() -> None:
     assert rule_faults(form.document, OPENAI) == ()
     assert form.weakened == ()
     assert form.document.to_dict()["properties"]["limit"] == {
-        "description": 'default: 10; null is taken as left out, {"__null__": true} as a null',
+        "description": 'default: 10; null means that the property is absent, {"__null__": true} means null',
         "anyOf": [INTEGER, NULL, MARK],
     }
     assert form.document.to_dict()["properties"]["name"] == {"anyOf": [STRING, NULL]}
@@ -586,7 +586,7 @@ def test_a_tuple_has_a_form_for_exactly_its_lengths(rules: StrictRules) -> None:
     others: list[Any] = [[], ["a"], ["a", 1, 2], "a", {}]
     assert [isinstance(exact.forth({"x": one}), Failure) for one in others] == [True] * 5
     short: Any = exact.forth({"x": ["a"]})
-    assert "is no array of 2 items" in str(short.failure())
+    assert "must be an array of 2 items" in str(short.failure())
     assert longer.forth({"x": ["a", 1, 2, 3]}) == Success({"x": {"0": "a", "1": 1, "__rest__": [2, 3]}})
     alone: dict[str, Any] = {"x": {"0": "a", "1": 1, "__rest__": []}}
     assert longer.forth({"x": ["a", 1]}) == Success(alone)

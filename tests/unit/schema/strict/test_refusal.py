@@ -151,5 +151,5 @@ def test_anthropic_takes_a_few_optional_properties() -> None:
 
     assert rule_faults(few, ANTHROPIC) == ()
     assert [str(fault) for fault in rule_faults(many, ANTHROPIC)] == [
-        "expected at most 24 optional properties in all, found 25"
+        "expected at most 24 optional properties in total, found 25"
     ]

@@ -56,7 +56,7 @@ EVERYWHERE: Final[list[tuple[dict[str, Any], set[str], str]]] = [
         {"/allOf/0 format"},
         "a value with a format of time",
     ),
-    ({**LIST, "uniqueItems": True}, {"uniqueItems"}, "no two items alike"),
+    ({**LIST, "uniqueItems": True}, {"uniqueItems"}, "no duplicate items"),
     (
         {**LIST, "contains": STRING, "minContains": 1, "maxContains": 2},
         {"contains", "minContains", "maxContains"},
@@ -159,7 +159,7 @@ def test_a_union_of_requirements_at_the_root_is_reported(rules: StrictRules) -> 
     form = strict_form(JsonSchema.of(document), rules).unwrap()
 
     assert [(one.pointer, one.keyword) for one in form.weakened] == [("", "anyOf")]
-    assert form.weakened[0].reason == f"{rules.name} takes no union here"
+    assert form.weakened[0].reason == f"{rules.name} does not accept a union here"
     assert form.document.to_dict()["description"] == 'JSON Schema anyOf: [{"required": ["a"]}, {"required": ["b"]}]'
 
 
@@ -184,12 +184,12 @@ def test_what_the_form_implies_is_not_reported(document: dict[str, Any], rules: 
 def test_each_report_states_its_reason() -> None:
     """The reason names the provider, or the form that the document has instead."""
     reasons = {
-        "maxProperties": ({**PAIR, "maxProperties": 1}, "openai cannot count properties"),
-        "minProperties": ({**PAIR, "minProperties": 2}, "openai cannot count properties"),
-        "propertyNames": ({**CLOSED, "propertyNames": {"maxLength": 1}}, "openai cannot say what names are like"),
+        "maxProperties": ({**PAIR, "maxProperties": 1}, "openai cannot limit the number of properties"),
+        "minProperties": ({**PAIR, "minProperties": 2}, "openai cannot limit the number of properties"),
+        "propertyNames": ({**CLOSED, "propertyNames": {"maxLength": 1}}, "openai cannot limit the names of properties"),
         "oneOf": ({"oneOf": [STRING, INTEGER]}, "sent as anyOf"),
-        "not": ({**INTEGER, "not": {"const": 3}}, "openai cannot say what a value must not be"),
-        "minLength": ({**STRING, "minLength": 2}, "openai has no such bound"),
+        "not": ({**INTEGER, "not": {"const": 3}}, "openai does not support this keyword"),
+        "minLength": ({**STRING, "minLength": 2}, "openai does not support this bound"),
     }
     for keyword, (document, reason) in reasons.items():
         (found,) = _form(document, OPENAI).weakened
@@ -207,7 +207,7 @@ def test_a_value_that_fits_no_alternative_has_no_strict_form(value: Any) -> None
     outcome = _form(CHOICE, OPENAI).forth({"x": value})
 
     assert isinstance(outcome, Failure)
-    assert "fits none of the alternatives" in str(outcome.failure())
+    assert "matches none of the alternatives" in str(outcome.failure())
 
 
 def test_a_value_of_each_alternative_has_its_strict_form() -> None:
