@@ -1,16 +1,17 @@
-"""Budgets: how much work a JSON Schema document, data and their faults may ask for, counted in one place.
+"""Limits on the work that a JSON Schema document and its data can cause. Use this module to count work.
 
-A few hundred bytes can ask for work without end: references that double at each level, unions that multiply, patterns
-that repeat repetitions. So every document is measured when it is made (`JsonSchema.of`), before anything follows it,
-and whatever is made of it afterwards (validation, faults, strict forms, grammars, generated data) counts its steps.
-The numbers stand here and nowhere else; `docs/reference/schema/limits.md` lists them.
+A schema of a few hundred bytes can require unlimited work. Its references can double at each level, its unions can
+multiply, and its patterns can repeat repetitions. Therefore `JsonSchema.of` measures each document before any other
+code follows its references. Later work on the document counts its steps: validation, the search for validation errors,
+strict forms, grammars, and generated data. Only this module defines the numbers.
+`docs/reference/schema/limits.md` lists them.
 
 >>> doubling = Reach()
 >>> levels = [doubling.add(f"/$defs/level{level}") for level in range(20)]
 >>> for upper, lower in zip(levels, levels[1:]):
 ...     doubling.holds(upper, lower, times=2)
 >>> str(doubling.excess())
-'/$defs/level6: expected at most 10000 schemas that hold for one value, references followed, found more'
+'/$defs/level6: expected at most 10000 schemas that apply to one value, including references, found more'
 """
 
 from __future__ import annotations
@@ -29,40 +30,40 @@ from fxai.schema.fault import Fault, pointer_of
 _R = TypeVar("_R")
 
 MAX_BYTES: Final = 1024 * 1024
-"""The largest document, in bytes of JSON."""
+"""The maximum size of a document, in bytes of JSON."""
 
 MAX_LEVELS: Final = 128
-"""The deepest nesting, of a document's JSON, of its schemas that hold for one value, and of groups in a pattern."""
+"""The maximum nesting of a document's JSON, of schemas that apply to one value, and of groups in a pattern."""
 
 MAX_CONTAINERS: Final = 20_000
-"""How many arrays and objects a document may hold."""
+"""The maximum number of arrays and objects in a document."""
 
 MAX_SCHEMAS: Final = 3_000
-"""How many schemas a document may hold."""
+"""The maximum number of schemas in a document."""
 
 MAX_VISITS: Final = 10_000
-"""How many schemas may hold for one value: each `$ref` followed, each branch of `allOf`, `anyOf`, `oneOf` counted."""
+"""The maximum number of schemas that apply to one value, including the targets of `$ref` and all branches."""
 
 MAX_PATTERN: Final = 30_000
-"""How long the patterns of a document may be in all, with every repetition written out; each one counts 64 more."""
+"""The maximum length of all patterns of a document with expanded repetitions. Each pattern adds 64 characters."""
 
 MAX_POINTER: Final = 4_096
-"""The longest JSON pointer to a schema of a document, in characters."""
+"""The maximum length of a JSON pointer to a schema of a document, in characters."""
 
 MAX_STEPS: Final = 150_000
-"""How many steps one validation may take: each visit of a value by a schema and each of its keywords is one, about."""
+"""The maximum number of steps of a validation. A visit of a value by a schema and each keyword cost about a step."""
 
 MAX_FAULTS: Final = 100
-"""How many faults of one value are reported."""
+"""The approximate maximum number of validation errors that fxai reports for one value."""
 
 MAX_LOCATIONS: Final = 3_000
-"""How many places a strict form, a grammar or a generated value may be made of, for one document."""
+"""The maximum number of steps to create a strict form, a grammar, or a generated value of one document."""
 
 MAX_VALUES: Final = 100_000
-"""How many values the parameters of a call may hold: each array and object, and what they hold."""
+"""The maximum number of values in the parameters of a call, including arrays, objects, and their contents."""
 
 STRIDE: Final = 24
-"""The steps of a recursion on each new stack, once the first stack was used up."""
+"""The number of recursion steps on each new stack after the first stack is exhausted."""
 
 ANY_PROPERTY: Final = "*"
 """The position of every property of an object."""
@@ -70,28 +71,28 @@ ANY_PROPERTY: Final = "*"
 ANY_ITEM: Final = "[]"
 """The position of every item of an array."""
 
-_LINEAR: Final = 64  # visits of one value up to which a validation is as long as its data
+_LINEAR: Final = 64  # up to this number of visits of a value, the time of a validation is linear in its data
 _MOST_ENTRIES: Final = 100_000
-_SAID: Final = 8  # tokens of a pointer to what is too deep
+_SAID: Final = 8  # tokens of the pointer in the error for deep nesting
 _LONGEST: Final = 200
 
 
 class ExhaustedError(Exception):
-    """The budget is used up; the place where, as far as it is known, is the argument."""
+    """An error that ends work after its budget is exhausted. Its argument is the location if the location is known."""
 
 
 class Work(msgspec.Struct, eq=False):
-    """The budget of one piece of work: the steps that are left, and the values that a decision knows.
+    """The budget of one piece of work, with the state of its validation.
 
-    A step costs about the same wherever it is taken, so that the budget bounds the time.
+    All steps cost about the same time, so the budget limits the time.
 
     Attributes:
-        left: The steps.
-        known: Decisions about values, where schemas multiply.
-        resources: The resources on the way to the schema, for dynamic references.
+        left: The number of remaining steps.
+        known: The decisions about values, used if the schemas multiply.
+        resources: The resources on the path to the current schema, for dynamic references.
         numbers: The numbers of values of the data, by content.
         numbers_of: The numbers of values of the data, by identity.
-        searches: The `Matcher` of the patterns. None before the first search.
+        searches: The `Matcher` of the patterns, or None before the first search.
 
     >>> work = Work(2)
     >>> work.take(), work.take(), work.left
@@ -106,10 +107,10 @@ class Work(msgspec.Struct, eq=False):
     searches: Any = None
 
     def take(self, steps: int = 1, location: str = "") -> None:
-        """Count steps at a place.
+        """Count steps at a location.
 
         Raises:
-            ExhaustedError: If not enough steps are left. Its argument is the place.
+            ExhaustedError: If the work takes more steps than the budget has. Its argument is the location.
         """
         self.left -= steps
         if self.left < 0:
@@ -117,22 +118,22 @@ class Work(msgspec.Struct, eq=False):
 
 
 Suspects: TypeAlias = Mapping[int, Sequence[int] | None]
-"""By the identity of an array, the only items that can be wrong; None for a value around the array."""
+"""The only items of each array that can be invalid, by the identity of the array. None for an enclosing value."""
 
 NO_SUSPECTS: Final[Suspects] = MappingProxyType({})
-"""Every item can be wrong."""
+"""The suspects of data in which every item can be invalid."""
 
 
 @final
 class Findings(Work, eq=False):
-    """The faults of one value that were found, and how many steps are left to find more.
+    """The validation errors of one value, and the budget to find more of them.
 
     Attributes:
-        faults: The faults.
-        walked: The number of the conversions that were visited.
-        complete: True if everything was looked at.
-        integers: The places of whole numbers such as `3.0` that stand for an integer, as JSON pointers.
-        suspects: The items that can be wrong.
+        faults: The validation errors.
+        walked: The number of visited conversions.
+        complete: True if the search visited the whole value.
+        integers: The JSON pointers of whole numbers, such as `3.0`, that represent an integer.
+        suspects: The items that can be invalid.
     """
 
     faults: list[Fault] = []
@@ -142,31 +143,31 @@ class Findings(Work, eq=False):
     suspects: Suspects = NO_SUSPECTS
 
     def add(self, fault: Fault) -> None:
-        """Note a fault.
+        """Add a validation error.
 
         Raises:
-            ExhaustedError: If `MAX_FAULTS` are found.
+            ExhaustedError: If the number of errors reaches `MAX_FAULTS`.
         """
         self.faults.append(fault)
         if len(self.faults) >= MAX_FAULTS:
             raise ExhaustedError
 
     def visit(self) -> None:
-        """Count a conversion, which can cost more than a schema.
+        """Count a conversion. A conversion can cost more than a schema.
 
         Raises:
-            ExhaustedError: If not enough steps are left.
+            ExhaustedError: If the budget has fewer steps than `CONVERSION`.
         """
         self.walked += 1
         self.take(CONVERSION)
 
 
 CONVERSION: Final = 4
-"""The steps that a conversion costs."""
+"""The number of steps that a conversion costs."""
 
 
 def deeper_than(data: Any, levels: int) -> bool:
-    """Whether plain data nests deeper than so many levels of arrays and objects; `[]` is 1 deep."""
+    """Return True if a JSON value has more levels of arrays and objects than `levels`. `[]` has one level."""
     level: list[Any] = [data] if isinstance(data, (dict, list)) else []
     for _ in range(levels):
         if not level:
@@ -176,7 +177,7 @@ def deeper_than(data: Any, levels: int) -> bool:
 
 
 def too_deep(data: Any, levels: int) -> Fault | None:
-    """The fault of plain data that nests deeper than so many levels, at the first place that does; else nothing.
+    """Return the error at the first array or object beyond `levels` levels, or None if the value is not too deep.
 
     >>> str(too_deep({"a": [[], [{}]]}, 3))
     '/a/1/0: expected at most 3 levels of nesting, found deeper nesting'
@@ -201,7 +202,7 @@ def _inside(value: Any) -> Iterator[tuple[str | int | None, Any]]:
 
 
 def depth_fault(pointer: str, levels: int) -> Fault:
-    """The fault of data that is nested too deeply, at a pointer; a long one is cut.
+    """Return the error for data with too many levels at a JSON pointer. The error shortens a long pointer.
 
     >>> str(depth_fault("/a" * 129, 128))
     '/a/a/a/a/a/a/a/a/…: expected at most 128 levels of nesting, found deeper nesting'
@@ -228,10 +229,11 @@ _nesting: Final = _Nesting()
 
 
 def descend(work: Callable[[], _R]) -> _R:
-    """Take one step of a recursion inside `with_stack`.
+    """Execute one step of a recursion inside `with_stack`.
 
-    On the stack of the caller this is a call. If that stack is used up, `with_stack` starts again on a new stack, and
-    each `STRIDE` steps continue on one more stack, so that the depth of a document does not count in frames.
+    On the stack of the caller, this function only calls `work`. If that stack is exhausted, `with_stack` starts the
+    recursion again on a new stack. From then on, the recursion moves to another stack after every `STRIDE` steps.
+    Therefore the recursion limit of Python does not limit the depth of a document.
     """
     if not _nesting.is_lent:
         return work()
@@ -246,7 +248,7 @@ def descend(work: Callable[[], _R]) -> _R:
 
 
 def with_stack(work: Callable[[], _R]) -> _R:
-    """What `work` gives; where the caller has used up the stack, it is done on a new one.
+    """Return the result of `work`. If the stack of the caller is exhausted, repeat the work on a new stack.
 
     >>> def deep(level: int) -> int:
     ...     return with_stack(lambda: 1 + deep(level - 1)) if level else 0
@@ -260,7 +262,7 @@ def with_stack(work: Callable[[], _R]) -> _R:
 
 
 def new_stack(work: Callable[[], _R]) -> _R:
-    """What `work` gives, done on a stack of its own: that of a thread, which is waited for; its context goes along."""
+    """Return the result of `work` on the stack of a new thread with a copy of the current context."""
     given: list[_R] = []
     raised: list[BaseException] = []
     context = copy_context()
@@ -269,7 +271,7 @@ def new_stack(work: Callable[[], _R]) -> _R:
         _nesting.is_lent = True
         try:
             given.append(context.run(work))
-        except BaseException as error:  # it is raised again, where it belongs
+        except BaseException as error:  # the calling thread raises the error again
             raised.append(error)
 
     thread = threading.Thread(target=run, name="fxai-schema-stack", daemon=True)
@@ -280,16 +282,16 @@ def new_stack(work: Callable[[], _R]) -> _R:
     return given[0]
 
 
-# ---- what a document may make of data
+# ---- the work that a document causes for its data
 
 
 @final
 class Growth(msgspec.Struct, frozen=True):
-    """How many schemas may be held against the values of some data.
+    """The maximum number of schemas that a validation applies to the values of its data.
 
     Attributes:
-        visits: against one value, at most; against the root where they grow.
-        factor: how many times more they may be for each level that the data nests deeper; 1 where they do not grow.
+        visits: The number of schemas for one value. If the number grows with the depth, the number for the root.
+        factor: The factor by which the number grows for each level of the data. 1 if it does not grow.
     """
 
     visits: int = 1
@@ -297,11 +299,11 @@ class Growth(msgspec.Struct, frozen=True):
 
     @property
     def linear(self) -> bool:
-        """Whether a validation takes as long as its data, whatever the data."""
+        """True if the time of a validation is linear in the size of its data."""
         return self.factor <= 1 and self.visits <= _LINEAR
 
     def within(self, data: object, most: int = MAX_STEPS) -> bool:
-        """Whether a validation of data takes no more visits than `most`, at the worst."""
+        """Return True if a validation of the data needs at most `most` visits in the worst case."""
         visits, level = self.visits, [data]
         while level:
             most -= visits * len(level)
@@ -313,12 +315,12 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 NO_GROWTH: Final = Growth()
-"""That of a document that is a boolean."""
+"""The growth of a document that is a boolean."""
 
 
 @final
 class _Location:
-    """One schema: which hold for the same value, and which for the values inside it, by position."""
+    """A schema in the graph, with the schemas of the same value (`here`) and of the values inside it (`below`)."""
 
     __slots__ = ("below", "here", "pointer", "visits")
 
@@ -331,7 +333,7 @@ class _Location:
 
 @final
 class Reach:
-    """The schemas of a document as a graph: what holds for the same value as what, and what for values inside it."""
+    """A graph of the schemas in a document. Its edges lead to schemas of the same value or of the values inside it."""
 
     __slots__ = ("_locations", "_order")
 
@@ -343,20 +345,20 @@ class Reach:
         return len(self._locations)
 
     def add(self, pointer: str) -> int:
-        """A new schema, at a pointer; gives its number."""
+        """Add a schema with its JSON pointer. Return the number of the schema."""
         self._locations.append(_Location(pointer))
         return len(self._locations) - 1
 
     def holds(self, location: int, other: int, times: int = 1) -> None:
-        """Note that where one schema holds for a value, another is held against the same value."""
+        """Record that a validation by one schema applies another schema to the same value."""
         self._locations[location].here += [other] * times
 
     def leads(self, location: int, position: str, other: int) -> None:
-        """Note that another schema is held against the values at a position inside those of this one."""
+        """Record that a validation by one schema applies another schema to the inner values at a position."""
         self._locations[location].below.append((position, other))
 
     def excess(self) -> Fault | None:
-        """What of it is beyond the budget; nothing for what can be followed. References must not go in a circle."""
+        """Return the error for a graph beyond the budget, or None. The schemas of the same value must have no cycle."""
         levels: list[int] = [1] * len(self._locations)
         self._order = []
         for number in self._downwards():
@@ -367,13 +369,13 @@ class Reach:
                 return Fault(location.pointer, _VISITS, "more")
             if levels[number] > MAX_LEVELS:
                 return Fault(
-                    location.pointer, f"at most {MAX_LEVELS} levels of schemas that hold for one value", "more"
+                    location.pointer, f"at most {MAX_LEVELS} levels of schemas that apply to one value", "more"
                 )
             self._order.append(number)
         return None
 
     def _downwards(self) -> Iterator[int]:
-        """Every schema, those that hold with it before it."""
+        """Iterate over all schemas. A schema follows the other schemas that apply to its value."""
         done = [False] * len(self._locations)
         for start in range(len(self._locations)):
             trail = [(start, iter(self._locations[start].here))] if not done[start] else []
@@ -389,7 +391,7 @@ class Reach:
                     trail.append((after, iter(self._locations[after].here)))
 
     def growth(self) -> Growth:
-        """How many schemas may be held against the values of data, from the root (the first schema) on."""
+        """Return the growth of a validation that starts at the root, the first schema."""
         if self.excess() is not None:
             return Growth(MAX_STEPS, 2)
         try:
@@ -399,14 +401,14 @@ class Reach:
             return Growth(most, most)
 
 
-_VISITS: Final = f"at most {MAX_VISITS} schemas that hold for one value, references followed"
+_VISITS: Final = f"at most {MAX_VISITS} schemas that apply to one value, including references"
 
 _Entries = dict[str, dict[int, int]]
 
 
 @final
 class _Growing:
-    """The growth of one graph: by schema, what is held against each value inside, and how that goes on."""
+    """The computation of a growth. The entries of a schema count the schemas of each inner value, by position."""
 
     def __init__(self, locations: list[_Location], order: list[int]) -> None:
         self._locations = locations
@@ -416,7 +418,7 @@ class _Growing:
             self._entries[number] = self._gather(number)
 
     def _gather(self, number: int) -> _Entries:
-        """By position, the schemas inside, with how often each is held against the same value."""
+        """Return the inner schemas by position, with the number of times that each applies to the same value."""
         location = self._locations[number]
         if not location.below and len(location.here) == 1:
             return self._entries[location.here[0]]
@@ -435,10 +437,10 @@ class _Growing:
         held[inner] = held.get(inner, 0) + times
 
     def growth(self) -> Growth:
-        """The growth from the first schema on."""
+        """Return the growth of a validation that starts at the first schema."""
         factor = 1
         fans: dict[int, int] = {}
-        for cycle in cycles(len(self._locations), self._after):  # the innermost first
+        for cycle in cycles(len(self._locations), self._after):  # the innermost cycle is first
             inside, fan = set(cycle), 1
             again = len(cycle) > 1
             for number in cycle:
@@ -459,7 +461,7 @@ class _Growing:
         return Growth(max(location.visits for location in self._locations), factor)
 
     def _positions(self, number: int) -> Iterator[dict[int, int]]:
-        """What is held against the value at each position; what holds at every position is added to each."""
+        """Iterate over the counts of the schemas at each position, including the schemas for every position."""
         entries = self._entries[number]
         for anywhere in (ANY_PROPERTY, ANY_ITEM):
             if anywhere in entries:
@@ -479,7 +481,7 @@ class _Growing:
 
 
 def cycles(count: int, after: Callable[[int], Iterable[int]]) -> list[list[int]]:
-    """The members of a graph that lead back to each other, as lists; what one leads to stands before it.
+    """Return the strongly connected components of a graph. A component follows the components that it leads to.
 
     >>> cycles(3, lambda number: [[1], [0, 2], []][number])
     [[2], [1, 0]]
@@ -512,7 +514,7 @@ def cycles(count: int, after: Callable[[int], Iterable[int]]) -> list[list[int]]
 
 
 def _pop_component(open_: dict[int, None], last: int) -> list[int]:
-    """The members that were opened since `last`, it among them."""
+    """Remove and return the nodes that the search opened since `last`, including `last`."""
     taken: list[int] = []
     while not taken or taken[-1] != last:
         taken.append(open_.popitem()[0])

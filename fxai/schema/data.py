@@ -1,11 +1,11 @@
-"""Plain JSON data: its kinds, as type guards, its equality and size, copies of it, and data that cannot be changed.
+"""JSON values as Python objects. Use this module to classify, compare, measure, copy, or freeze them.
 
 >>> is_object({"a": 1}), is_array((1, 2)), is_listed((1, 2)), is_same(1, True)
 (True, False, True, False)
 >>> options = frozen({"acme": {"stops": ["a"]}})
 >>> options["acme"]["stops"].append("b")
 Traceback (most recent call last):
-TypeError: this data is part of a value that does not change: make another one, {**data, …} or [*data, …]
+TypeError: cannot change immutable data. Create a changed copy, such as {**data, …} or [*data, …].
 >>> options == {"acme": {"stops": ["a"]}}
 True
 """
@@ -27,32 +27,34 @@ _HOLDING: Final[frozenset[Any]] = frozenset((dict, list, tuple))
 
 
 JSON_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What `msgspec` raises for a text that is no JSON, or none of the type that is read: it is malformed, is not UTF-8, or
-is nested too deep."""
+"""The errors of `msgspec` for text that it cannot decode.
+
+The text is not JSON, is not UTF-8, has too many levels of nesting, or does not fit the requested type.
+"""
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a value is what JSON calls an object; a checker then knows its members."""
+    """Return True if a value is a JSON object. A type checker then accepts operations of a `dict`."""
     return isinstance(value, dict)
 
 
 def is_array(value: object) -> TypeGuard[list[Any]]:
-    """Whether a value is what JSON calls an array; a checker then knows its items."""
+    """Return True if a value is a JSON array. A type checker then accepts operations of a `list`."""
     return isinstance(value, list)
 
 
 def is_listed(value: object) -> TypeGuard[Sequence[Any]]:
-    """Whether a value is a list or a tuple: both are arrays in JSON."""
+    """Return True if a value is a list or a tuple. JSON represents both as arrays."""
     return isinstance(value, (list, tuple))
 
 
 def is_same(left: object, right: object) -> bool:
-    """Whether two JSON values are equal; true is no 1."""
+    """Return True if two JSON values are equal. `True` does not equal `1`."""
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
 def identity(value: object) -> Hashable:
-    """What is the same for JSON values that JSON Schema calls equal, and for no others; it can be hashed.
+    """Return a hashable key. Two JSON values have the same key if JSON Schema defines them as equal, and only then.
 
     >>> identity([1, {"a": 1.0}]) == identity([1.0, {"a": 1}]), identity(1) == identity(True)
     (True, False)
@@ -67,15 +69,15 @@ def identity(value: object) -> Hashable:
 
 
 _MODULUS: Final = sys.hash_info.modulus
-"""Numbers whose difference is a multiple of it have one hash in Python."""
+"""The modulus of Python's hashes of numbers. Numbers with the same remainder have the same hash."""
 
 
 def number_identity(value: float) -> Hashable:
-    """Return a key that equal numbers share and no others.
+    """Return a hashable key. Two numbers have the same key if they are equal, and only then.
 
-    The hash of a number beyond Python's modulus, 2**61 - 1, is its remainder, so that whoever writes the data can give
-    many numbers one hash, and a set of them takes quadratic time. The key of such a number is text, which Python hashes
-    with a secret.
+    Beyond Python's modulus, 2**61 - 1, the hash of a number is its remainder. Therefore the author of the data can
+    choose many numbers with the same hash, and a set of these numbers takes quadratic time. To prevent this, the key of
+    such a number contains a string, because Python hashes strings with a secret.
 
     >>> number_identity(3), number_identity(2.0**70) == number_identity(2**70)
     (3, True)
@@ -90,13 +92,14 @@ _TEXT_OF_NUMBER: Final = re.compile(r"[-+]?[0-9][0-9.]{1,4999}([eE][-+]?[0-9]{1,
 
 
 def hold_hashes_apart(data: Any) -> None:
-    """Refuse data in which one array or object has more than 64 different values, or names, of one hash.
+    """Refuse data if an array or object has more than 64 different values or names with the same hash.
 
-    Use it before data becomes sets, or mappings with keys that are no text: Python's hashes of numbers, and of what is
-    made of numbers, have no secret. Text of digits counts as its number, and text of a UUID as its integer.
+    Call this function before you convert data to sets, or to mappings with keys that are not strings. Python's hashes
+    of numbers have no secret, so the author of the data can choose numbers with the same hash. A string of digits
+    counts as its number, and the string of a UUID counts as its integer.
 
     Raises:
-        msgspec.ValidationError: There are so many. The message states the place.
+        msgspec.ValidationError: If an array or object has more than 64 of these values. The message states its path.
     """
     pending: list[tuple[str, Any]] = [("$", data)]
     while pending:
@@ -114,7 +117,7 @@ def hold_hashes_apart(data: Any) -> None:
 
 
 def _plain_hash(value: Any) -> int:
-    """Return the hash that Python gives to the value that plain data becomes, or one that is equal as often."""
+    """Return a hash that is equal for two JSON values if the hashes of their converted values are equal."""
     if is_object(value):
         return hash(tuple(_plain_hash(value[name]) for name in sorted(value)))
     if is_listed(value):
@@ -130,12 +133,12 @@ def _plain_hash(value: Any) -> int:
 
 
 def _refuse_change(*_: object, **__: object) -> NoReturn:
-    raise TypeError("this data is part of a value that does not change: make another one, {**data, …} or [*data, …]")
+    raise TypeError("cannot change immutable data. Create a changed copy, such as {**data, …} or [*data, …].")
 
 
 @final
 class FrozenObject(dict[str, Any]):
-    """A JSON object that refuses to be changed; else a dict, equal to one that holds the same. `frozen` makes one."""
+    """An immutable JSON object. It equals a `dict` with the same members. `frozen` creates it."""
 
     __slots__ = ()
 
@@ -150,7 +153,7 @@ class FrozenObject(dict[str, Any]):
 
 @final
 class FrozenArray(list[Any]):
-    """A JSON array that refuses to be changed; else a list, equal to one that holds the same. `frozen` makes one."""
+    """An immutable JSON array. It equals a `list` with the same items. `frozen` creates it."""
 
     __slots__ = ()
 
@@ -164,7 +167,7 @@ class FrozenArray(list[Any]):
 
 
 def frozen(value: Any) -> Any:
-    """Plain data as a copy that cannot be changed, all the way down; what is frozen already is itself."""
+    """Return a deeply immutable copy of a JSON value. Return an immutable value unchanged."""
     if isinstance(value, (FrozenObject, FrozenArray)):
         return value
     if isinstance(value, MappingProxyType):
@@ -175,14 +178,14 @@ def frozen(value: Any) -> Any:
 
 
 def copy_data(value: Any) -> Any:
-    """Plain data as a copy of its own, which can be changed: what the giver does to it later does not show."""
+    """Return a deep, changeable copy of a JSON value. Later changes to the original do not affect the copy."""
     if is_object(value):
         return {name: copy_data(one) for name, one in value.items()}
     return [copy_data(one) for one in value] if is_array(value) else value
 
 
 def size_of(value: Any) -> int:
-    """How many values JSON data is made of, itself counted.
+    """Return the number of values in a JSON value, including the value itself.
 
     >>> size_of({"a": [1, 2]})
     4
@@ -199,7 +202,7 @@ def size_of(value: Any) -> int:
 
 
 def holds_more(value: Any, most: int) -> bool:
-    """Whether JSON data is made of more values than `most`: each array and object, and what they hold.
+    """Return True if a JSON value has more than `most` values. Arrays, objects, and their contents count.
 
     >>> holds_more({"a": [1, 2]}, 3), holds_more({"a": [1, 2]}, 4)
     (True, False)
@@ -214,12 +217,12 @@ def holds_more(value: Any, most: int) -> bool:
             return True
         for inner in inside:
             if inner.__class__ in _HOLDING:
-                pending.append(inner)  # noqa: PERF401  # a comprehension is one more function for each call of a tool
+                pending.append(inner)  # noqa: PERF401  # a comprehension would cost a function call per tool call
     return False
 
 
 def containers_in(value: Any, most: int) -> int:
-    """How many arrays and objects JSON data is made of; where there are more than `most`, one more than that.
+    """Return the number of arrays and objects in a JSON value. The count stops at `most` + 1.
 
     >>> containers_in({"a": [1, "[["]}, 9), containers_in([[[]], [], []], 3)
     (2, 4)
@@ -235,4 +238,4 @@ def containers_in(value: Any, most: int) -> int:
 
 @final
 class Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An object without properties, closed to any: the parameters of an operation that has none."""
+    """An object without properties. Use it as the parameters of an operation without parameters."""

@@ -1,7 +1,7 @@
-"""The dialects of JSON Schema that are known, and what each keyword of theirs must be.
+"""The supported dialects of JSON Schema. Use this module to find the dialect and the keywords of a schema.
 
-A table for every draft from 4 to 2020-12, taken from the official metaschemas, so that a document is checked at once
-and without loading a validator.
+The tables for the drafts 4 to 2020-12 come from the official metaschemas. With these tables, fxai checks a document
+without a validator.
 
 >>> dialect_of({"$schema": "http://json-schema.org/draft-07/schema#"}).name
 'draft-07'
@@ -21,14 +21,14 @@ from fxai.schema.fault import SchemaError
 
 @final
 class Dialect(msgspec.Struct, frozen=True):
-    """One draft of JSON Schema.
+    """A draft of JSON Schema.
 
     Attributes:
-        name: `draft-04` to `2020-12`.
-        uri: the value of `$schema`, without a trailing `#`.
-        keywords: the shape of each keyword's value: `schema`, `schemas`, `named schemas`, `number`, …
+        name: The name, from `draft-04` to `2020-12`.
+        uri: The value of `$schema`, without a trailing `#`.
+        keywords: The shape of each keyword's value, such as `schema`, `schemas`, `named schemas`, or `number`.
         id_keyword: `id` or `$id`.
-        ref_alone: `$ref` hides the keywords beside it.
+        ref_alone: True if `$ref` hides the keywords next to it.
     """
 
     name: str
@@ -107,10 +107,10 @@ DIALECTS: Final = {
         LATEST,
     )
 }
-"""The known dialects, by their URI without a trailing `#`."""
+"""The supported dialects, by their URI without a trailing `#`."""
 
 REF_ALONE: Final = frozenset(dialect.name for dialect in DIALECTS.values() if dialect.ref_alone)
-"""The names of those in which `$ref` hides what stands beside it."""
+"""The names of the dialects with `ref_alone`."""
 
 METASCHEMAS: Final = frozenset(
     (
@@ -137,17 +137,22 @@ METASCHEMAS: Final = frozenset(
         ),
     )
 )
-"""Documents that `$ref` may name although they lie outside: both validators carry them."""
+"""The external documents that a `$ref` can name, because both validators contain them."""
 
 
 def dialect_of(schema: Mapping[str, Any] | bool, inherited: Dialect = LATEST) -> Dialect:
-    """The dialect that a schema names by `$schema`, or the one around it.
+    """Return the dialect that a schema names by `$schema`, or the inherited dialect.
 
-    Raises `SchemaError`: `$schema` names no known dialect; the message lists those that are.
+    Args:
+        schema: The schema.
+        inherited: The dialect of the enclosing schema. Default: 2020-12.
+
+    Raises:
+        SchemaError: If `$schema` names an unknown dialect. The message lists the supported dialects.
     """
     uri = inherited.uri if isinstance(schema, bool) else schema.get("$schema", inherited.uri)
     known = DIALECTS.get(uri.removesuffix("#")) if isinstance(uri, str) else None
     if known is None:
         named = ", ".join(dialect.uri for dialect in DIALECTS.values())
-        raise SchemaError(f"a known dialect: left out for 2020-12, or one of {named}")
+        raise SchemaError(f"a known dialect (one of {named}, or no $schema for 2020-12)")
     return known

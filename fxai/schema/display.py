@@ -1,6 +1,7 @@
-r"""Text and JSON that are safe to show: without control characters, invisible characters and changes of direction.
+r"""Text and JSON that are safe to display. Use this module to display text of a model, tool, server, schema, or file.
 
-Text of a model, a tool, a server, a schema or a file cannot steer a terminal or look like something else.
+Unsafe text can control a terminal or look like other text. This module replaces control characters, invisible
+characters, and characters that change the direction of text.
 
 >>> clean("\x1b[31mred\x9b0m \u202eback\r\n")
 '�[31mred�0m �back\n'
@@ -25,14 +26,14 @@ _LONGEST: Final = 600
 _SUSPECT: Final = re.compile(r"[^\x20-\x7e\n\t]")
 _JOINERS: Final = "\u200c\u200d"
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters and marks that show nothing."""
+"""Letters and marks without a visible form."""
 _RUN: Final = re.compile(r"((?:\\u[0-9a-f]{4}|[^\n]){1,6}?)\1{40,}")
 _PLAIN_NAME: Final = re.compile(r"[\w.:/-]{1,80}")
 
 
 @lru_cache(maxsize=4096)
 def _is_harmless(character: str) -> bool:
-    """Whether it is visible and has no other effect: no control character, no change of direction."""
+    """Return True if a character is visible, is not a control character, and does not change the text direction."""
     if character in _BLANK or 0xE0000 <= ord(character) < 0xE1000:
         return False
     return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -52,18 +53,18 @@ def _replace(text: str, sign: str) -> str:
 
 
 def _joins(text: str, at: int) -> bool:
-    """Whether a joiner stands between two letters or signs that are not ASCII, as many scripts and emoji have it."""
+    """Return True if a joiner is between two visible characters outside ASCII, as in many scripts and emoji."""
     around = text[at - 1 : at], text[at + 1 : at + 2]
     return all(c and not c.isascii() and c not in _JOINERS and _is_harmless(c) for c in around)
 
 
 def clean(text: str) -> str:
-    """The text with a `�` for each character that is not safe to show; line ends and tabs stay."""
+    """Replace each unsafe character with `�`. Preserve line ends and tabs."""
     return _replace(text.replace("\r\n", "\n"), "�")
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
-    """The text in one line, as `clean` has it, cut in the middle where it is longer than `longest`."""
+    """Return the text as one line of about `longest` characters at most, with spaces for unsafe characters."""
     line = " ".join(_replace(text[: longest * 8], " ").split())
     if len(line) <= longest:
         return line
@@ -71,12 +72,12 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
 
 
 def quote_name(name: str) -> str:
-    """A plain name unchanged, any other in quotes: it cannot be taken for the words around it."""
+    """Return a plain name unchanged, and any other name in quotes. Readers cannot confuse it with other words."""
     return name if _PLAIN_NAME.fullmatch(name) and name.isascii() else one_line(in_line(name))
 
 
 def squeeze(text: str) -> str:
-    """The text with repetitions shown once and counted, so that none pushes the rest out of sight.
+    """Replace repeated text with one copy and its number, so that it cannot hide the text after it.
 
     >>> squeeze("rm -rf ~" + " " * 5000 + "; ls")
     'rm -rf ~⟨" " 5,000 times⟩; ls'
@@ -88,20 +89,20 @@ def squeeze(text: str) -> str:
 
 
 def indent_json(data: Any) -> str:
-    """Plain JSON data as indented text."""
+    """Return a JSON value as indented text."""
     return _escape_all(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def in_line(data: Any, *, compact: bool = False) -> str:
-    """Plain JSON data as text in one line; `compact`: without blanks after commas and colons."""
+    """Return a JSON value as text in one line. A compact line has no spaces after commas and colons."""
     return _escape_all(json.dumps(data, ensure_ascii=False, separators=(",", ":") if compact else None))
 
 
 def json_line(data: Any, enc_hook: Callable[[Any], Any] | None = None) -> str:
-    """Data as a line of JSON for machines, with its end; `enc_hook` as in msgspec."""
+    """Return data as one line of JSON with its line end, for another program. `enc_hook` is the hook of msgspec."""
     try:
         text = msgspec.json.encode(data, enc_hook=enc_hook).decode()
-    except (UnicodeEncodeError, OverflowError):  # half of a character, or a number that is too large for it
+    except (UnicodeEncodeError, OverflowError):  # msgspec does not encode a lone surrogate or a large integer
         text = json.dumps(msgspec.to_builtins(data, enc_hook=enc_hook), separators=(",", ":"))
     return _escape_all(text) + "\n"
 

@@ -1,13 +1,17 @@
-"""JSON Schema documents as plain data: the check before one is ever used, and the move of one into another.
+"""JSON Schema documents as JSON values. Use this module to check a document or to move it into another document.
 
-What is checked: every keyword has a value that the dialect's metaschema allows; every `$ref` leads to a place in the
-document itself or in a bundled metaschema, and not in a circle; every pattern compiles; all of it lies within the
-budget of a document. Nothing is fetched.
+fxai checks a document before any use. A usable document satisfies the following rules:
+
+- Every keyword has a value that the metaschema of the dialect allows.
+- Every `$ref` leads to a location in the document or in a bundled metaschema. fxai fetches nothing.
+- The references have no cycle.
+- Every pattern compiles.
+- The document is within its budget.
 
 >>> [str(fault) for fault in document_faults({"properties": {"a": {"type": "strin", "$ref": "http://x.org/y"}}})]
 ["/properties/a/type: expected one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string', found \
-string 'strin'", "/properties/a/$ref: expected a reference into this document (nothing is fetched: put what it names \
-under $defs), found string 'http://x.org/y'"]
+string 'strin'", "/properties/a/$ref: expected a reference into this document (fxai fetches nothing, so move the \
+target to $defs), found string 'http://x.org/y'"]
 """
 
 from __future__ import annotations
@@ -45,15 +49,15 @@ _EVERYWHERE: Final = {
     "propertyNames": "name of a property",
 }
 _LOOKS_AGAIN: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
-_AGAIN: Final = 3  # the keywords beside such a one are applied again for it, and again inside
+_AGAIN: Final = 3  # an unevaluated… keyword applies the keywords next to it again, also for the inner values
 _NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
-_OF_ITSELF: Final = 64  # what any pattern costs to compile, as characters
-_META_VISITS: Final = 48  # about how many schemas of a metaschema apply to one value
+_OF_ITSELF: Final = 64  # the minimum cost to compile a pattern, in characters
+_META_VISITS: Final = 48  # the approximate number of schemas that a metaschema applies to one value
 
 
 def document_faults(document: Any) -> tuple[Fault, ...]:
-    """Every fault that makes plain JSON data no usable JSON Schema; none for a usable one."""
+    """Return the errors that make a JSON value unusable as a JSON Schema. `()` if the document is usable."""
     if not isinstance(document, (dict, bool)):
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
     if (excess := too_deep(document, MAX_LEVELS)) is not None:
@@ -68,7 +72,7 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
 
 
 def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
-    """What of a document, known to be a JSON Schema, is beyond the budget; nothing for one within it."""
+    """Return the errors of a valid JSON Schema that is beyond the budget. `()` if it is within the budget."""
     if (excess := too_deep(document, MAX_LEVELS)) is not None:
         return (excess,)
     check = _DocumentCheck(document)
@@ -77,7 +81,7 @@ def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
 
 
 def growth_of(document: Any) -> Growth:
-    """How many schemas of a usable document may be applied to the values of data."""
+    """Return the maximum number of schemas that a usable document applies to the values of its data."""
     if not is_object(document):
         return NO_GROWTH
     check = _DocumentCheck(document)
@@ -87,7 +91,7 @@ def growth_of(document: Any) -> Growth:
 
 @final
 class _DocumentCheck:
-    """One check: the faults so far, and the references that are resolved at its end."""
+    """The state of a check. The check resolves the references after it has walked through the document."""
 
     def __init__(self, document: Any) -> None:
         self.document = document
@@ -106,14 +110,14 @@ class _DocumentCheck:
         self.full = False
 
     def run(self, *, judging: bool = True, shapes: bool = True) -> None:
-        """Walk through the document and what it refers to.
+        """Walk through the document and the targets of its references.
 
         Args:
-            judging: hold it to the budget, too.
-            shapes: hold it to its dialect, too.
+            judging: True to check the budget also. Default: True.
+            shapes: True to check the values of the keywords also. Default: True.
 
         Raises:
-            SchemaError: the document is of no known dialect.
+            SchemaError: If the dialect of the document is unknown.
         """
         self.judging, self.shapes = judging, shapes
         self.walk(self.document, "", "", dialect_of(self.document))
@@ -125,13 +129,13 @@ class _DocumentCheck:
                 self.faults.append(excess)
 
     def walk(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
-        """Look at one schema and all inside it."""
+        """Check a schema and all schemas inside it."""
         pending = [(schema, pointer, resource, dialect)]
         while pending and not self.full:
             pending += reversed(self._look(*pending.pop()))
 
     def _look(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> list[tuple[Any, str, str, Dialect]]:
-        """Look at one schema; gives those inside it."""
+        """Check one schema. Return the schemas inside it."""
         if isinstance(schema, bool) or id(schema) in self.looked:
             return []
         if not is_object(schema):
@@ -154,7 +158,7 @@ class _DocumentCheck:
         return inside
 
     def _number(self, schema: Any, pointer: str) -> int:
-        """The number of a schema, which may be new here."""
+        """Return the number of a schema. Add the schema to the graph if it is new."""
         number = self.numbers.get(id(schema))
         if number is None:
             number = self.numbers[id(schema)] = self.reach.add(pointer)
@@ -165,25 +169,25 @@ class _DocumentCheck:
         return number
 
     def _stop(self, pointer: str, expected: str) -> None:
-        """Go no further: the document is beyond the budget."""
+        """Stop the check, because the document is beyond the budget."""
         if not self.full:
             self.faults.append(Fault(pointer, expected, "more"))
         self.full = True
 
     def _judge(self, schema: dict[str, Any], pointer: str, dialect: Dialect) -> None:
-        """Hold the keywords of one schema to their shapes, and its patterns to the budget."""
+        """Check the values of the keywords of a schema, and the cost of its patterns."""
         named: Any = schema.get("patternProperties")
         for pattern in (schema.get("pattern"), *(named if is_object(named) else ())):
             if isinstance(pattern, str) and pattern not in self.patterns:
                 self.patterns.add(pattern)
                 self.expanded += _cost(pattern, alone=self.shapes)
         if self.expanded > MAX_PATTERN:
-            self._stop(pointer, f"at most {MAX_PATTERN} characters of patterns in all, their repetitions written out")
+            self._stop(pointer, f"at most {MAX_PATTERN} characters in all patterns with expanded repetitions")
         elif self.shapes:
             self.faults += _shape_faults(schema, pointer, dialect)
 
     def _relate(self, schema: Any, keyword: str, at: str, inner: Any, pointer: str) -> None:
-        """Note to which values a schema inside another one applies."""
+        """Record the values that an inner schema applies to."""
         outer, number = self.numbers[id(schema)], self._number(inner, pointer + at)
         if keyword in _AT_SAME_VALUE:
             self.steps.setdefault(id(schema), []).append((id(inner), pointer + at))
@@ -203,14 +207,14 @@ class _DocumentCheck:
             return around
 
     def _is_uri(self, reference: str, resource: str, pointer: str) -> bool:
-        """Whether a reference can be joined and looked up; else it is a fault."""
+        """Return True if a reference is a URI reference. Otherwise, add an error."""
         if known := is_reference(reference, resource):
             return known
         self.faults.append(Fault(pointer, "a URI reference", found_in(reference)))
         return False
 
     def _name(self, members: dict[str, Any], pointer: str, resource: str, dialect: Dialect) -> str:
-        """Note what names a schema has, and give the resource that its references start from."""
+        """Record the names of a schema. Return the resource that its references start from."""
         if members.keys().isdisjoint(_NAMES):
             return resource
         own = members.get(dialect.id_keyword)
@@ -231,7 +235,7 @@ class _DocumentCheck:
                 self.references.append((absolute(resource, reference), f"{pointer}/{keyword}", resource, members))
 
     def _resolve(self) -> None:
-        """Follow every reference, also those found on the way."""
+        """Follow every reference, including the references of the targets."""
         dynamic: list[tuple[dict[str, Any], str, str]] = []
         while self.references and not self.full:
             uri, pointer, resource, source = self.references.popleft()
@@ -246,17 +250,17 @@ class _DocumentCheck:
                 self._lead(source, target, pointer)
                 if not pointer.endswith("/$ref"):
                     dynamic.append((source, urldefrag(uri).fragment, pointer))
-        for source, name, pointer in dynamic:  # which of them it is depends on the data
+        for source, name, pointer in dynamic:  # the data selects one of the targets, so all targets count
             for target in self.dynamic.get(name, ()):
                 self._lead(source, target, pointer)
 
     def _lead(self, source: dict[str, Any], target: Any, pointer: str) -> None:
-        """Note that the target of a reference applies to the same value."""
+        """Record that the target of a reference applies to the same value."""
         if is_object(target) and not self.full:
             self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source))
 
     def _lead_out(self, source: dict[str, Any], pointer: str) -> None:
-        """Note that a metaschema applies to the same value and to all inside it."""
+        """Record that a metaschema applies to the same value and to all values inside it."""
         meta = self.reach.add(pointer)
         for position in (ANY_PROPERTY, ANY_ITEM):
             self.reach.leads(meta, position, meta)
@@ -274,7 +278,7 @@ class _DocumentCheck:
                     inside.discard(finished)
                     done.add(finished)
                 elif step[0] in inside:
-                    yield Fault(step[1], "a reference that comes to an end", "a circle of references")
+                    yield Fault(step[1], "a reference without a cycle", "a cycle of references")
                     return
                 elif step[0] not in done:
                     inside.add(step[0])
@@ -285,12 +289,12 @@ _POINTERS: Final = f"JSON pointers to schemas of at most {MAX_POINTER} character
 
 
 def _times(schema: dict[str, Any]) -> int:
-    """How often the schemas beside a keyword of this schema are applied to its value."""
+    """Return the number of times that a schema applies its inner schemas to its value."""
     return _AGAIN if _LOOKS_AGAIN & schema.keys() else 1
 
 
 def _cost(pattern: str, *, alone: bool) -> int:
-    """What a pattern adds to those of its document; nothing for one that is refused by itself (`alone`)."""
+    """Return the cost of a pattern, or 0 if another check refuses the pattern (`alone`) because of its cost."""
     try:
         cost = _OF_ITSELF + expansion(pattern)
     except ValueError:
@@ -300,8 +304,8 @@ def _cost(pattern: str, *, alone: bool) -> int:
 
 def _reachable(uri: str) -> str:
     if "://" in uri or uri.startswith("file:"):
-        return "a reference into this document (nothing is fetched: put what it names under $defs)"
-    return "a reference to a schema that is there"
+        return "a reference into this document (fxai fetches nothing, so move the target to $defs)"
+    return "a reference to an existing schema"
 
 
 def _shape_faults(schema: dict[str, Any], pointer: str, dialect: Dialect) -> Iterator[Fault]:
@@ -313,7 +317,7 @@ def _shape_faults(schema: dict[str, Any], pointer: str, dialect: Dialect) -> Ite
         for bound in ("maximum", "minimum"):
             exclusive = f"exclusive{bound.capitalize()}"
             if exclusive in schema and bound not in schema:
-                yield Fault(pointer_to(pointer, bound), f"number, beside {exclusive}", "nothing")
+                yield Fault(pointer_to(pointer, bound), f"a number next to {exclusive}", "nothing")
 
 
 def _value_faults(value: Any, shape: str, pointer: str) -> Iterator[Fault]:
@@ -402,25 +406,28 @@ _SHAPES: Final[dict[str, Callable[[Any], bool]]] = {
 }
 
 
-# ---- a document inside another one
+# ---- a document inside another document
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _IDENTIFIERS: Final = ("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary")
-_BESIDE_REF: Final = ("title", "description", "default", "examples")  # hidden by an old `$ref`, but harmless
+_BESIDE_REF: Final = ("title", "description", "default", "examples")  # harmless, although an old `$ref` hides them
 _SAFE: Final = "/~!$&'()*+,;=:@?-._"
 
 
 def relocate(document: Any, to: str, definitions: dict[str, Any], prefix: str) -> Any:
-    """A document as it stands in another one at `to`: each reference in it leads where it led.
+    """Rewrite a document for a location inside another document. Each reference keeps its target.
 
-    Its definitions go to those of the other document, under names that are free there. An older dialect is rewritten as
-    2020-12; `$id` and `$anchor` are gone, references go by pointers.
+    The other document receives the definitions of this document under unused names. fxai rewrites an older dialect as
+    2020-12, removes `$id` and `$anchor`, and writes each reference as a JSON pointer.
 
     Args:
-        document: plain data of a usable JSON Schema; it is changed.
-        to: the JSON pointer where it will stand.
-        definitions: the `$defs` of the other document, to which those of this one are added.
-        prefix: The start of the names of its definitions there. If it is empty, the names do not change.
+        document: A usable JSON Schema as a JSON value. The function changes it.
+        to: The JSON pointer of the document in the other document.
+        definitions: The `$defs` of the other document. The function adds the definitions of this document.
+        prefix: The prefix of the names of the added definitions. If it is empty, the names do not change.
+
+    Returns:
+        The rewritten document, without its definitions.
 
     >>> shared: dict[str, Any] = {}
     >>> city = {"$ref": "#/$defs/City", "$defs": {"City": {"type": "string"}}}
@@ -431,7 +438,7 @@ def relocate(document: Any, to: str, definitions: dict[str, Any], prefix: str) -
 
 
 class _Schema(NamedTuple):
-    """A schema on the way: what it is, where it will stand, and what its references start from."""
+    """A schema of a relocation, with its new JSON pointer, the base URI of its references, and its dialect."""
 
     members: dict[str, Any]
     to: str
@@ -441,7 +448,7 @@ class _Schema(NamedTuple):
 
 @final
 class _Relocation:
-    """One relocation: every schema of the document by its identity, then each rewritten where it is."""
+    """A relocation. It collects every schema of the document by identity, and then rewrites each schema in place."""
 
     def __init__(self, root: dict[str, Any], to: str, definitions: dict[str, Any], prefix: str) -> None:
         self._root = root
@@ -451,10 +458,10 @@ class _Relocation:
         self._schemas: dict[int, _Schema] = {}
         self._locations: dict[int, str] = {}
         self._references = References(Site(to, root))
-        self._moved: dict[tuple[str, str], str] = {}  # where the definitions of the root go, by keyword and name
+        self._moved: dict[tuple[str, str], str] = {}  # the new pointers of the definitions, by keyword and name
 
     def document(self) -> Any:
-        """The document, moved."""
+        """Return the rewritten document."""
         dialect = dialect_of(self._root)
         hoisted = self._hoist()
         self._walk(self._root, self._to, "", dialect)
@@ -471,7 +478,7 @@ class _Relocation:
         return self._root
 
     def _hoist(self) -> dict[str, Any]:
-        """The definitions of the root, by their names in the new document."""
+        """Return the definitions of the root, by their names in the other document."""
         hoisted: dict[str, Any] = {}
         for keyword in ("$defs", "definitions"):
             held = self._root.get(keyword)
@@ -498,7 +505,7 @@ class _Relocation:
             self._walk(inner, self._locations.get(id(inner), location), resource, dialect)
 
     def _follow(self, dialect: Dialect) -> None:
-        """Walks what references lead to and no keyword holds, such as `#/components/City`."""
+        """Walk through targets of references outside all schema keywords, such as `#/components/City`."""
         waiting = list(self._schemas.values())
         while waiting:
             schema = waiting.pop()
@@ -510,7 +517,7 @@ class _Relocation:
                     waiting += [found for at, found in self._schemas.items() if at not in known]
 
     def _target(self, schema: _Schema, reference: object) -> tuple[Any, str | None]:
-        """What a reference leads to, and where that will stand; None for a metaschema."""
+        """Return the target of a reference and its new JSON pointer. The pointer of a metaschema is None."""
         if not isinstance(reference, str):
             return None, None
         located = self._references.locate(absolute(schema.resource, reference))
@@ -523,7 +530,7 @@ class _Relocation:
         return self._inside(value, location, tokens)
 
     def _inside(self, value: Any, location: str, tokens: list[str]) -> tuple[Any, str]:
-        """What stands at a path from `value`, and where that will stand."""
+        """Return the value at a path below `value`, and its new JSON pointer."""
         for token in tokens:
             known = self._schemas.get(id(value))
             keyword = token if known is None else _modern(value, token, known.dialect)
@@ -534,7 +541,7 @@ class _Relocation:
         return value, location
 
     def _pointers(self, schema: _Schema) -> list[str]:
-        """Where the references of a schema will lead."""
+        """Return the new references of a schema."""
         pointers: list[str] = []
         for keyword in _REFERENCES:
             reference = schema.members.get(keyword)
@@ -560,7 +567,7 @@ def _rewrite(schema: _Schema, pointers: list[str]) -> None:
 
 
 def _modern(schema: dict[str, Any], keyword: str, dialect: Dialect) -> str:
-    """What 2020-12 calls a keyword that holds schemas."""
+    """Return the name in 2020-12 of a keyword that contains schemas."""
     if dialect is LATEST:
         return keyword
     if is_array(schema.get("items")):
@@ -569,7 +576,7 @@ def _modern(schema: dict[str, Any], keyword: str, dialect: Dialect) -> str:
 
 
 def _modernise(members: dict[str, Any]) -> None:
-    """Rewrite the keywords of an older dialect as those of 2020-12."""
+    """Rewrite the keywords of an older dialect as keywords of 2020-12."""
     for bound in ("Maximum", "Minimum"):
         exclusive = members.get(f"exclusive{bound}")
         if isinstance(exclusive, bool):

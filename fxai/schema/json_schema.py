@@ -1,7 +1,8 @@
-"""JSON Schema documents as immutable values, and validation by them.
+"""JSON Schema documents as immutable values. Use this module to create a document and to validate values with it.
 
-A document is checked when it is made: it is JSON, its dialect is known, its keywords are what they must be, its
-references stay inside it, its patterns compile. It is immutable, and never causes network or file access.
+fxai checks a document when you create it. The document must be JSON, its dialect must be known, and its keywords must
+have valid values. Its references must stay inside the document, and its patterns must compile. A document never causes
+network or file access.
 
 >>> limits = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "number", "maximum": 100}}})
 >>> [str(fault) for fault in limits.validate({"limit": 1000})]
@@ -27,7 +28,7 @@ from fxai.schema.parsing import is_plain, plain_faults
 if TYPE_CHECKING:
     from fxai.schema.engine import Engine
 
-_SMALL: Final = 16 * 1024  # what holds more work than the budget, and no pattern, is larger
+_SMALL: Final = 16 * 1024  # a document beyond the budget is larger or contains a pattern
 _ENCODE: Final = msgspec.json.Encoder().encode
 _SORTED: Final = msgspec.json.Encoder(order="sorted").encode
 _DECODE: Final = msgspec.json.Decoder().decode
@@ -35,9 +36,9 @@ _DECODE: Final = msgspec.json.Decoder().decode
 
 @final
 class JsonSchema:
-    """An immutable JSON Schema document: hashable and comparable by content, picklable.
+    """An immutable JSON Schema document. You can hash, compare, and pickle documents.
 
-    Two documents are equal when they are equal as JSON: the order of members does not count, nor `1` against `1.0`.
+    Two documents are equal if their JSON values are equal. The order of members does not count, and `1` equals `1.0`.
     """
 
     __slots__ = ("__canonical__", "__engine__", "__text__")
@@ -47,25 +48,29 @@ class JsonSchema:
     __engine__: Engine | None
 
     def __init__(self, text: bytes) -> None:
-        """Keep JSON text that is known to be a usable document; use `JsonSchema.of`."""
+        """Store JSON text without a check. Use `JsonSchema.of` to create a document."""
         object.__setattr__(self, "__text__", text)
         object.__setattr__(self, "__canonical__", None)
         object.__setattr__(self, "__engine__", None)
 
     @staticmethod
     def of(document: Mapping[str, Any] | bool | JsonSchema) -> JsonSchema:
-        """The document of plain JSON data, checked; it keeps a copy, so later changes to the data do not show.
+        """Check a JSON value and create a document from it.
 
-        The dialect is the one that `$schema` names (draft 4 to 2020-12); 2020-12 by default.
+        The document stores a copy, so later changes to the value do not affect the document.
+
+        Args:
+            document: A JSON Schema as a JSON value, or a document. `$schema` names the dialect, from draft 4 to
+                2020-12. Default dialect: 2020-12.
 
         Raises:
-            SchemaError: it is not JSON, of an unknown dialect, against its metaschema, refers outside of itself (to
-                the network, a file, or nowhere) or in a circle, holds a pattern that does not compile, or asks for
-                more work than a document may (`fxai.schema.budget`). The message names each place, and the limit.
+            SchemaError: If the value is not JSON, has an unknown dialect, or has an invalid keyword or pattern. If a
+                reference leads to a missing schema, to the network, to a file, or into a cycle. If the document is
+                beyond its budget (see `fxai.schema.budget`). The message names each location and the expectation.
 
         >>> JsonSchema.of({"properties": {"a": {"$ref": "file:///etc/passwd"}}})
         Traceback (most recent call last):
-        fxai.schema.fault.SchemaError: no usable JSON Schema: /properties/a/$ref: expected a reference into this ...
+        fxai.schema.fault.SchemaError: unusable JSON Schema: /properties/a/$ref: expected a reference into this ...
         """
         if isinstance(document, JsonSchema):
             return document
@@ -74,15 +79,15 @@ class JsonSchema:
 
     @staticmethod
     def trust(document: Mapping[str, Any] | bool) -> JsonSchema:
-        """The document of plain JSON data that is known to be a JSON Schema, such as a derived one; not checked."""
+        """Create a document from a JSON value without a check. The value must be a usable JSON Schema."""
         return JsonSchema(_ENCODE(document))
 
     @staticmethod
     def derive(document: dict[str, Any]) -> JsonSchema:
-        """The document derived from a type, known to be a JSON Schema; only the budget is checked.
+        """Create a document from the JSON Schema of a type. fxai checks only the budget.
 
         Raises:
-            SchemaError: it is beyond the budget of a document.
+            SchemaError: If the document is beyond the budget. The message names the location and the limit.
         """
         text = _ENCODE(document)
         if b'"pattern":' in text or len(text) > _SMALL or text.count(b"{") + text.count(b"[") > MAX_LEVELS:
@@ -92,15 +97,15 @@ class JsonSchema:
         return JsonSchema(text)
 
     def to_dict(self) -> Any:
-        """The document as a fresh plain copy: a `dict` (or a `bool`), equal to what it was made of."""
+        """Return the document as a new `dict` or `bool`. The copy equals the original value."""
         return with_stack(lambda: _DECODE(self.__text__))
 
     def to_json(self) -> bytes:
-        """The document as JSON text in UTF-8, members in the order they were given."""
+        """Return the document as JSON text in UTF-8. The members have their original order."""
         return self.__text__
 
     def get(self, keyword: str, default: Any = None) -> Any:
-        """A fresh plain copy of the value of a keyword of the root; `default` without one.
+        """Return a new copy of the value of a keyword of the root, or `default` if the root has no such keyword.
 
         >>> JsonSchema.of({"type": "object"}).get("type"), JsonSchema.of(True).get("type")
         ('object', None)
@@ -109,15 +114,16 @@ class JsonSchema:
         return document.get(keyword, default) if is_object(document) else default
 
     def validate(self, value: object, *, plain: bool = False) -> tuple[Fault, ...]:
-        """Return the validation errors of plain JSON data. `()` if the data is valid.
+        """Return the validation errors of a JSON value. `()` if the value is valid.
 
-        fxai compiles the document once, at the first validation. `format` and `content…` are annotations. A pattern
-        that takes too long is an error that says so, and so is data that the document cannot decide within its budget.
-        At most 100 errors are returned.
+        fxai compiles the document at the first validation. The keywords `format` and `content…` are annotations, so
+        fxai does not enforce them. If a pattern exceeds its time limit, or if a validation exceeds its budget, the
+        result contains an error about the limit. fxai returns at most 100 errors.
 
         Args:
-            value: Plain JSON data. A value that JSON cannot carry is an error.
-            plain: True if the value is known to be plain JSON data, for example from `parse_json`. Default: False.
+            value: The JSON value. A Python value without a JSON form is a validation error.
+            plain: True to skip the check for Python values without a JSON form, for example for a value from
+                `parse_json`. Default: False.
         """
         if not plain and not is_plain(value) and (faults := plain_faults(value)):
             return faults
@@ -128,10 +134,10 @@ class JsonSchema:
     # ---- as a value
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a JsonSchema is immutable: {name!r} cannot be set")
+        raise AttributeError(f"cannot set {name!r} of an immutable JsonSchema. Use JsonSchema.of instead.")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a JsonSchema is immutable: {name!r} cannot be deleted")
+        raise AttributeError(f"cannot delete {name!r} of an immutable JsonSchema. Use JsonSchema.of instead.")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, JsonSchema):
@@ -149,7 +155,7 @@ class JsonSchema:
 
 
 def engine_of(document: JsonSchema) -> Engine:
-    """Return the engine of a document, which is compiled once."""
+    """Return the engine of a document. The first call compiles the document."""
     known = document.__engine__
     if known is None:
         from fxai.schema.engine import Engine
@@ -166,11 +172,11 @@ def _content(document: JsonSchema) -> bytes:
 
 
 def _check(plain: object) -> bytes:
-    """The JSON text of a document that can be used."""
+    """Check a document and return its JSON text."""
     try:
         text = _ENCODE(plain)
     except (TypeError, ValueError, RecursionError):
-        text = b""  # the faults are found below
+        text = b""  # `plain_faults` finds the errors
     if len(text) > MAX_BYTES:
         _hold_sound((Fault("", f"at most {MAX_BYTES} bytes of JSON", f"{len(text)} bytes"),))
     if text.count(b"[") + text.count(b"{") > MAX_CONTAINERS and containers_in(plain, MAX_CONTAINERS) > MAX_CONTAINERS:
@@ -187,11 +193,11 @@ def _check(plain: object) -> bytes:
 def _hold_sound(faults: tuple[Fault, ...]) -> None:
     if faults:
         more = f"; and {len(faults) - MAX_FAULTS} more" if len(faults) > MAX_FAULTS else ""
-        raise SchemaError(f"no usable JSON Schema: {DecodeFailure(faults[:MAX_FAULTS])}{more}")
+        raise SchemaError(f"unusable JSON Schema: {DecodeFailure(faults[:MAX_FAULTS])}{more}")
 
 
 def _with_integers(data: Any) -> Any:
-    """The data with whole numbers written as integers, so that equal numbers are equal text."""
+    """Return a copy with whole numbers as integers, so that equal numbers have the same text."""
     if isinstance(data, float):
         return int(data) if data.is_integer() else data
     if is_object(data):

@@ -1,8 +1,12 @@
-r"""Regular expressions, above all those of JSON Schemas (ECMA-262): read by one parser, and searched within a set time.
+r"""Regular expressions of JSON Schemas (ECMA-262) and of Python. Use this module to read them or to search with them.
 
-A pattern is cut into tokens, and all else is made of these: its translation for the package `regex`, whose search can
-be stopped, and for `re`; what it costs to compile; whether every provider takes it; and its tree (`parse`), which tells
-how long its matches are.
+Every function reads the tokens of a pattern:
+
+- `compiled_pattern` compiles the pattern for the package `regex`. A search of `regex` can stop after a time limit.
+- `translate` converts the pattern to the language of `regex` or `re`.
+- `expansion` returns the approximate cost to compile the pattern.
+- `is_plain` checks whether every provider accepts the pattern.
+- `parse` returns the tree of the pattern. `shortest` and `longest` return the length of its matches.
 
 >>> compiled_pattern("^[0-9]{3}$").search("123") is not None
 True
@@ -29,21 +33,21 @@ import msgspec
 from fxai.schema.budget import MAX_LEVELS, MAX_PATTERN, Work, with_stack
 
 SECONDS: Final = 0.04
-"""How long the patterns of one validation may compute, all together."""
+"""The maximum computing time for the patterns of a validation, in seconds."""
 
 
 class PatternTimeoutError(Exception):
-    """A pattern took longer than it may."""
+    """An error that ends a search after the time limit. Its argument is the pattern."""
 
 
 class PatternError(ValueError):
-    """A pattern that is broken, or has a part that its reader cannot express; the text names it."""
+    """An error for a pattern that is invalid or has an unsupported part. The message names the part."""
 
 
 # ---- tokens
 
 _ESCAPE: Final = (
-    r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|c[A-Za-z]|[pP]\{[^}]{0,99}\}|k<\w+>|.)?"  # as a whole
+    r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|c[A-Za-z]|[pP]\{[^}]{0,99}\}|k<\w+>|.)?"  # a full escape
 )
 _TOKEN: Final = re.compile(
     r"(?P<set>\\[dDwWsS]|\.|\[\^?(?:\\[pP]\{[^}]{0,99}\}|\\.|[^\]\\])*(?:\]|\\?\Z))"
@@ -58,18 +62,18 @@ _COUNTS: Final = re.compile(r"\{(?P<least>\d+)(?P<open>,(?P<most>\d*))?\}")
 
 
 def tokens(pattern: str) -> Iterator[tuple[str | None, str]]:
-    """Each token: its kind (the name of a group of `_TOKEN`) and its text; together they are the pattern."""
+    """Iterate over the tokens of a pattern, as kind and text. A kind is the name of a group in `_TOKEN`."""
     return ((found.lastgroup, found[0]) for found in _TOKEN.finditer(pattern))
 
 
 def set_members(text: str) -> tuple[bool, list[str]]:
-    """Whether a set in brackets is negated, and its members with the closing bracket, which may be missing."""
+    """Return the negation and the members of a set in brackets. The last member is the `]`, if it exists."""
     negated = text.startswith("[^")
     return negated, _MEMBER.findall(text, 1 + negated)
 
 
 def is_plain(pattern: str) -> bool:
-    """Whether a pattern needs no look-around, back-reference, word boundary or Unicode property."""
+    """Return True if a pattern has no look-around, back-reference, word boundary, or Unicode property."""
     return not any(
         (kind == "open" and text not in ("(", "(?:"))
         or (kind == "other" and text[0] == "\\")
@@ -81,25 +85,28 @@ def is_plain(pattern: str) -> bool:
 _ODD: Final = tuple("123456789bBkKpPAZzG")
 
 
-# ---- what a pattern costs
+# ---- the cost of a pattern
 
-_BRANCH: Final = 8  # what a group and a branch cost, as characters
-_FAR: Final = 10**12  # beyond any budget, and no number that grows on and on
-_MOST_OF_ONE: Final = 2_000  # a repeated character costs no more, however often it may come again
+_BRANCH: Final = 8  # the cost of a group or a branch, in characters
+_FAR: Final = 10**12  # beyond every budget. Larger numbers would only make the multiplication slow
+_MOST_OF_ONE: Final = 2_000  # the maximum cost of a repeated character, for any number of repetitions
 
 
 def expansion(pattern: str) -> int:
-    """How long a pattern is with every repetition written out: what it costs to compile, about.
+    """Return the length of a pattern with expanded repetitions, as the approximate cost to compile the pattern.
 
-    Raises `ValueError`: its groups nest deeper than `MAX_LEVELS`. >>> expansion("^[a-z]{2}$"),
-    expansion("(?:a{1,9}b){1,9}"), expansion("((a{99}){99}){99}") > 900_000 (9, 171, True)
+    Raises:
+        ValueError: If the groups have more than `MAX_LEVELS` levels.
+
+    >>> expansion("^[a-z]{2}$"), expansion("(?:a{1,9}b){1,9}"), expansion("((a{99}){99}){99}") > 900_000
+    (9, 171, True)
     """
     if len(pattern) > MAX_PATTERN:
         return len(pattern)
     groups: list[int] = []
     whole = last = 0
     simple = True
-    for found in _TOKEN.finditer(pattern):  # as `tokens`, without a generator between
+    for found in _TOKEN.finditer(pattern):  # faster than the generator `tokens`
         kind, text = found.lastgroup, found[0]
         if kind == "times":
             last = min(last * _copies(text, simple=simple), _FAR)
@@ -107,7 +114,7 @@ def expansion(pattern: str) -> int:
             groups.append(whole + last)
             whole, last = max(len(text) - 2, 0), 0
             if len(groups) > MAX_LEVELS:
-                raise ValueError(f"its groups nest deeper than {MAX_LEVELS} levels")
+                raise ValueError(f"the groups have more than {MAX_LEVELS} levels of nesting")
         elif kind == "close" and groups:
             whole, last = groups.pop(), whole + last + _BRANCH
             simple = False
@@ -118,7 +125,7 @@ def expansion(pattern: str) -> int:
 
 
 def _copies(times: str, *, simple: bool) -> int:
-    """How often what is repeated stands in what a quantifier expands to."""
+    """Return the number of copies of the repeated part in the expansion of a quantifier."""
     counts = _COUNTS.fullmatch(times)
     if counts is None:
         return 2 if times == "+" else 1
@@ -127,7 +134,7 @@ def _copies(times: str, *, simple: bool) -> int:
     return max(least + 1, min(most, _MOST_OF_ONE) if simple else most)
 
 
-# ---- what a pattern means
+# ---- the meaning of a pattern
 
 _SPACES: Final = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _OUTSIDE: Final = {
@@ -160,38 +167,43 @@ _LETTERS: Final = {
 
 @lru_cache(maxsize=1024)
 def compiled_pattern(pattern: str) -> Any:
-    """The pattern of a JSON Schema, ready to search with a timeout.
+    """Compile a pattern of a JSON Schema for searches with a timeout.
 
-    Raises `ValueError`: it is no pattern, or one that expands to more than `MAX_PATTERN`; with the reason.
+    Raises:
+        ValueError: If the pattern is invalid, or if it expands beyond `MAX_PATTERN`. The message is the reason.
     """
     return _compile(pattern, ecma=True)
 
 
 @lru_cache(maxsize=1024)
 def compiled_python_pattern(pattern: str) -> Any:
-    """A pattern of Python's own language, ready to search with a timeout.
+    """Compile a pattern of Python for searches with a timeout.
 
     Raises:
-        ValueError: the package `regex` cannot compile it, or it expands to more than `MAX_PATTERN`; with the reason.
+        ValueError: If the package `regex` cannot compile the pattern, or if the pattern expands beyond `MAX_PATTERN`.
+            The message is the reason.
     """
     return _compile(pattern, ecma=False)
 
 
 def _compile(pattern: str, *, ecma: bool) -> Any:
     if expansion(pattern) > MAX_PATTERN:
-        raise ValueError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
+        raise ValueError(f"the expanded repetitions have more than {MAX_PATTERN} characters")
     import regex
 
     try:
         return with_stack(lambda: regex.compile(translate(pattern) if ecma else pattern))
     except (regex.error, ValueError, OverflowError, RecursionError) as error:
-        raise ValueError(str(error) or "too complicated") from None
+        raise ValueError(str(error) or "the pattern is too complex") from None
 
 
 def translate(pattern: str, *, python: bool = False) -> str:
-    r"""A pattern of ECMA-262 in the language of the package `regex`, with the same meaning.
+    r"""Translate a pattern of ECMA-262 to the language of the package `regex`.
 
-    `python`: in that of `re`, as near as it comes; of a Unicode property some characters are taken.
+    Args:
+        pattern: A pattern of ECMA-262.
+        python: True to translate the pattern to the language of `re`. This translation is approximate. For example,
+            it replaces a Unicode property with some of its characters. Default: False.
 
     >>> print(translate(r"^(?<year>\d{4})$", python=True))
     ^(?P<year>[0-9]{4})\Z
@@ -210,7 +222,7 @@ def _translate_token(text: str, *, python: bool) -> str:
 
 
 def _escape(text: str, meanings: dict[str, str], *, python: bool) -> str:
-    """What a backslash and what belongs to it mean."""
+    """Translate an escape sequence."""
     sign = text[1:2]
     if sign == "c" and len(text) == 3:
         return _character(ord(text[2]) % 32, python=python)
@@ -232,15 +244,15 @@ def _escape(text: str, meanings: dict[str, str], *, python: bool) -> str:
 
 def _character(number: int, *, python: bool) -> str:
     if number > 0x10FFFF:
-        return "\\"  # refused when compiled
+        return "\\"  # regex cannot compile it and reports the error
     return re.escape(chr(number)) if python else f"\\U{number:08x}"
 
 
 def _set(text: str, *, python: bool) -> str:
-    """What a set in brackets means."""
+    """Translate a set in brackets."""
     negated, members = set_members(text)
     if members[-1:] != ["]"]:
-        return "["  # refused when compiled
+        return "["  # regex cannot compile it and reports the error
     if len(members) == 1:
         return r"[\s\S]" if negated else r"(?!)"
     parts = [
@@ -256,35 +268,35 @@ def _set(text: str, *, python: bool) -> str:
 
 @final
 class Characters(msgspec.Struct, frozen=True):
-    """One character, itself or one of a set: its text in the pattern."""
+    """A part that matches one character: a literal character or a set."""
 
     text: str
 
 
 @final
 class Other(msgspec.Struct, frozen=True):
-    """What is no character by itself: an anchor, a boundary, look-around, a back-reference, a Unicode property."""
+    """Another part: an anchor, a boundary, look-around, a back-reference, or a Unicode property."""
 
     text: str
 
 
 @final
 class Series(msgspec.Struct, frozen=True):
-    """One part after the other."""
+    """A sequence of parts."""
 
     parts: tuple[Node, ...]
 
 
 @final
 class Alternation(msgspec.Struct, frozen=True):
-    """One branch out of several."""
+    """A choice between branches."""
 
     branches: tuple[Node, ...]
 
 
 @final
 class Repeat(msgspec.Struct, frozen=True):
-    """The same node `least` to `most` times; None is no end. `possessive`: it gives nothing back."""
+    """A repetition of a node. `most` is None without a maximum. A possessive repetition does not backtrack."""
 
     node: Node
     least: int
@@ -296,9 +308,10 @@ Node: TypeAlias = Characters | Other | Series | Alternation | Repeat
 
 
 def parse(pattern: str) -> Series | Alternation:
-    """The tree of a pattern; repetition that gives as little as possible is as any other.
+    """Return the tree of a pattern. The tree does not distinguish lazy repetitions from greedy repetitions.
 
-    Raises `PatternError`: it is broken, or its groups nest deeper than `MAX_LEVELS`.
+    Raises:
+        PatternError: If the pattern is invalid, or if its groups have more than `MAX_LEVELS` levels.
     """
     groups = [_Group("")]
     before: str | None = None
@@ -306,7 +319,7 @@ def parse(pattern: str) -> Series | Alternation:
         if kind == "open":
             groups.append(_Group(text))
             if len(groups) > MAX_LEVELS:
-                raise PatternError(f"its groups nest deeper than {MAX_LEVELS} levels")
+                raise PatternError(f"the groups have more than {MAX_LEVELS} levels of nesting")
         elif kind == "close":
             if len(groups) == 1:
                 raise PatternError("unbalanced ')'")
@@ -318,13 +331,13 @@ def parse(pattern: str) -> Series | Alternation:
             groups[-1].take(kind, text)
         before = kind
     if len(groups) > 1:
-        raise PatternError("a '(' without its ')'")
+        raise PatternError("missing ')' after '('")
     return groups[0].content()
 
 
 @final
 class _Group:
-    """A group that is being read."""
+    """The state of a group during the parse."""
 
     def __init__(self, sign: str) -> None:
         self.sign = sign
@@ -332,21 +345,21 @@ class _Group:
         self.parts: list[Node] = []
 
     def take(self, kind: str | None, text: str) -> None:
-        """Read a token that is no group and no quantifier."""
+        """Add a token other than a group or a quantifier."""
         if kind == "bar":
             self.branches.append(Series(tuple(self.parts)))
             self.parts = []
         elif text == "\\":
-            raise PatternError("a '\\' at the end")
+            raise PatternError("incomplete escape '\\' at the end")
         elif text[0] == "[" and set_members(text)[1][-1:] != ["]"]:
-            raise PatternError("a '[' without its ']'")
+            raise PatternError("missing ']' after '['")
         else:
             self.parts.append(Other(text) if kind == "other" else Characters(text))
 
     def repeat(self, text: str, *, again: bool) -> None:
-        """Repeat the last part; `again`: it is repeated already, so that this is a modifier, or broken."""
+        """Repeat the previous part. If the previous token is also a quantifier, `?` and `+` modify it."""
         if not self.parts:
-            raise PatternError(f"nothing to repeat before {text!r}")
+            raise PatternError(f"missing expression before {text!r}")
         counts = _COUNTS.fullmatch(text)
         if again and counts is None:
             if text != "?" and isinstance(self.parts[-1], Repeat):
@@ -357,22 +370,26 @@ class _Group:
             least = int(counts["least"][:9])
             most = int(counts["most"][:9]) if counts["most"] else None if counts["open"] else least
             if most is not None and most < least:
-                raise PatternError(f"repetition {text} ends before it begins")
+                raise PatternError(f"the maximum of the repetition {text} is less than its minimum")
         self.parts[-1] = Repeat(self.parts[-1], least, most)
 
     def node(self) -> Series | Alternation | Other:
-        """What stands for the group, whose name and number count for nothing."""
+        """Return the node for the group, without the name and the number of the group."""
         is_group = not self.sign.startswith("(?") or self.sign == "(?:" or self.sign.endswith(">")
         return self.content() if is_group else Other(self.sign)
 
     def content(self) -> Series | Alternation:
-        """What stands in it."""
+        """Return the contents of the group."""
         last = Series(tuple(self.parts))
         return Alternation((*self.branches, last)) if self.branches else last
 
 
 def shortest(node: Node) -> int:
-    """The fewest characters that a node matches. Raises `PatternError`: what it matches is not known."""
+    """Return the minimum number of characters that a node matches.
+
+    Raises:
+        PatternError: If the node contains an `Other` part, because its length is unknown.
+    """
     match node:
         case Characters():
             return 1
@@ -387,9 +404,10 @@ def shortest(node: Node) -> int:
 
 
 def longest(node: Node) -> int | None:
-    """The most characters that a node matches; None when there is no end.
+    """Return the maximum number of characters that a node matches, or None without a maximum.
 
-    Raises `PatternError`: what it matches is not known.
+    Raises:
+        PatternError: If the node contains an `Other` part, because its length is unknown.
     """
     match node:
         case Characters():
@@ -405,20 +423,20 @@ def longest(node: Node) -> int | None:
             return None if len(known) < len(ends) else max(known) if isinstance(node, Alternation) else sum(known)
 
 
-# ---- a search in a set time
+# ---- searches with a time limit
 
 
 def in_time(pattern: str) -> str:
-    """What is expected where a pattern took too long."""
-    return f"patterns that are decided within {SECONDS} seconds ({pattern!r} took longer)"
+    """Return the expectation of the validation error for a pattern that exceeded the time limit."""
+    return f"patterns that finish within {SECONDS} seconds ({pattern!r} took longer)"
 
 
 @final
 class Matcher:
-    """Searches with patterns until the time of one validation is used up; what others compute is not counted.
+    """A searcher whose searches share one time limit. Only the computing time of the current thread counts.
 
     Attributes:
-        late: the pattern that took too long, if one did; from then on every search raises.
+        late: The pattern that exceeded the time limit, or None. After that, every search raises an error.
     """
 
     __slots__ = ("_left", "late")
@@ -428,11 +446,19 @@ class Matcher:
         self.late: str | None = None
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Whether the pattern is found anywhere in the text. Raises `PatternTimeoutError`: the time is used up."""
+        """Return True if the text contains a match of the pattern.
+
+        Raises:
+            PatternTimeoutError: If the searches exceed the time limit.
+        """
         return self.search(compiled_pattern(pattern), pattern, text)
 
     def search(self, compiled: Any, pattern: str, text: str) -> bool:
-        """The same by a pattern that is compiled already. Raises `PatternTimeoutError`: the time is used up."""
+        """Return True if the text contains a match of the compiled pattern. The error contains the source `pattern`.
+
+        Raises:
+            PatternTimeoutError: If the searches exceed the time limit.
+        """
         if self.late is None and self._left > 0:
             start = thread_time()
             try:
@@ -446,10 +472,10 @@ class Matcher:
 
 
 def matches(pattern: str, text: str, work: Work) -> bool:
-    """Return whether a pattern is found in a text. All searches of one piece of work share one time.
+    """Return True if the text contains a match of the pattern. All searches of the same work share a time limit.
 
     Raises:
-        PatternTimeoutError: If the time is used up.
+        PatternTimeoutError: If the searches exceed the time limit.
     """
     if work.searches is None:
         work.searches = Matcher(SECONDS)
@@ -465,7 +491,7 @@ _shared: Final = _Shared()
 
 @contextmanager
 def shared_matcher() -> Generator[Matcher]:
-    """What the patterns of one decoding are searched with, so that all of them have one time; also inside another one.
+    """Yield the matcher that all patterns of a decoding share. A nested decoding uses the same matcher.
 
     >>> with shared_matcher() as outer, shared_matcher() as inner:
     ...     outer is inner

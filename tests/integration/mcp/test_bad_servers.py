@@ -158,7 +158,7 @@ def test_tools_that_cannot_be_offered_are_left_out_and_told(caplog: pytest.LogCa
     }
     assert "at most 10000 schemas" in refused["doubled"]
     assert "128 levels" in refused["deep"]
-    assert "nothing is fetched" in refused["fetches"]
+    assert "fetches nothing" in refused["fetches"]
     assert "not offered" in caplog.text
 
 

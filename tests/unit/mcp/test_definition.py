@@ -70,7 +70,7 @@ def test_nobody_can_change_what_was_said() -> None:
     held: Any = definition.input_schema
 
     assert held == {"properties": {"q": {"type": "string"}}}
-    with pytest.raises(TypeError, match="does not change"):
+    with pytest.raises(TypeError, match="cannot change immutable data"):
         held["properties"]["q"]["type"] = "number"
 
 
@@ -95,8 +95,8 @@ def test_each_part_has_a_digest_of_its_own(part: str) -> None:
     ("said", "reason"),
     [
         ({"description": "x" * 11}, "the description has more than 10 characters"),
-        ({"input_schema": {"type": "strin"}}, "inputSchema: no usable JSON Schema: /type"),
-        ({"output_schema": {"$ref": "http://x.org"}}, "outputSchema: no usable JSON Schema"),
+        ({"input_schema": {"type": "strin"}}, "inputSchema: unusable JSON Schema: /type"),
+        ({"output_schema": {"$ref": "http://x.org"}}, "outputSchema: unusable JSON Schema"),
         ({"input_schema": {"description": "y" * 100}}, "inputSchema is too large: 118 bytes, more than 100"),
     ],
 )

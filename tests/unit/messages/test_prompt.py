@@ -333,5 +333,5 @@ def test_empty_metadata_is_shared_and_is_never_written() -> None:
     assert given.to_data() == Prompt.make("Hello").to_data()
     assert part_to_data(Text("Hello", metadata={})) == part_to_data(Text("Hello"))
     assert TextPart("a").metadata is UserMessage.make("b").metadata
-    with pytest.raises(TypeError, match="does not change"):
+    with pytest.raises(TypeError, match="cannot change immutable data"):
         cast(Any, TextPart("a").metadata)["acme"] = 1

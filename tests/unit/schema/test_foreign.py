@@ -368,7 +368,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "a JSON Schema with an error": (
         Annotated[int, Field(json_schema_extra={"type": "strin"})],
-        "no usable JSON Schema",
+        "unusable JSON Schema",
     ),
     "a TypeAdapter": (TypeAdapter(list[int]), "Pass the type that it adapts"),
     "a model as a key": (dict[Item, int], "cannot be the key"),

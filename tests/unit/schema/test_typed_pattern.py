@@ -112,7 +112,7 @@ def test_all_patterns_of_one_decoding_have_one_time() -> None:
         with pytest.raises(PatternTimeoutError):
             outer.matches("a", "a")
     assert [fault.expected.split(" (")[0] for fault in failure.faults] == [
-        "patterns that are decided within 0.04 seconds"
+        "patterns that finish within 0.04 seconds"
     ] * 2
     with shared_matcher() as another:
         assert another is not outer
