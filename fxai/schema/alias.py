@@ -1,7 +1,7 @@
 """Aliases that contain their own name, and names in types. Use this module before you read the value of an alias.
 
-The value of an alias that contains its own name has no end: `Json = dict[str, Json] | list[Json] | str`. `msgspec`
-cannot decode it.
+The value of an alias that contains its own name is infinite, for example `Json = dict[str, Json] | list[Json] | str`.
+`msgspec` cannot decode it.
 
 >>> Json = TypeAliasType("Json", "dict[str, Json] | str")
 >>> contains_itself(Json), contains_itself(TypeAliasType("Names", list[str]))
@@ -16,7 +16,7 @@ from typing_extensions import TypeAliasType
 
 
 def contains_itself(tp: Any) -> bool:
-    """Return whether a type is an alias whose value contains the alias, or a name that is not resolved."""
+    """Return True if a type is an alias whose value contains the alias or an unresolved name."""
     alias = tp if isinstance(tp, TypeAliasType) else get_origin(tp)
     if not isinstance(alias, TypeAliasType):
         return False
@@ -35,7 +35,7 @@ def contains_itself(tp: Any) -> bool:
 
 
 def contains_names(tp: Any) -> bool:
-    """Return whether a type contains the name of a type in place of the type.
+    """Return True if a type contains an unresolved name instead of a type.
 
     >>> contains_names(list["Tree"]), contains_names(list[int])
     (True, False)

@@ -1,6 +1,6 @@
-"""The keywords of a document that a value breaks. Use this module to find why the engine refuses a value.
+"""The keywords of a document that a value violates. Use this module to find out why the engine refuses a value.
 
-The walk follows the parts of the engine, and passes over each part that accepts its value.
+The search follows the parts of the engine and skips each part that accepts its value.
 
 >>> from fxai.schema.engine import Engine
 >>> engine = Engine({"properties": {"a": {"type": "integer"}}, "required": ["b"]})
@@ -25,24 +25,25 @@ from fxai.schema.fault import pointer_to
 from fxai.schema.part import TYPES, Check, Part, kind_of, never
 from fxai.schema.pattern import PatternTimeoutError, in_time, matches
 
-_VISIT: Final = 20  # steps that the visit of a value by a part costs that refuses it
-_UNIONS: Final = 2  # unions inside each other whose alternatives are walked
-_MOST_FOLLOWED: Final = 32  # references one after the other
+_VISIT: Final = 20  # the steps of a visit of a refused value
+_UNIONS: Final = 2  # the maximum number of nested unions whose alternatives the search visits
+_MOST_FOLLOWED: Final = 32  # the maximum number of consecutive references
 
 
 @final
 class Breach(msgspec.Struct, frozen=True, eq=False):
-    """A keyword that a value breaks.
+    """A violation of a keyword by a value.
 
     Attributes:
-        keyword: The keyword. `false` for a schema that accepts nothing, `late` for a pattern that took too long.
+        keyword: The keyword. `false` means a schema that accepts no value, and `late` means a pattern that exceeded
+            its time limit.
         part: The part that contains the keyword.
-        pointer: The place of the value, as a JSON pointer.
+        pointer: The JSON pointer of the value.
         value: The value.
-        names: The properties that the keyword is about.
-        branches: The breaches by each alternative of `anyOf` or `oneOf`. Empty if several alternatives of `oneOf`
+        names: The properties that violate the keyword.
+        branches: The breaches of each alternative of `anyOf` or `oneOf`. Empty if multiple alternatives of `oneOf`
             accept the value.
-        words: The words for a keyword that has none of its own.
+        words: The expectation in the message. Empty if the keyword determines the expectation.
     """
 
     keyword: str
@@ -82,10 +83,10 @@ class Finder(Work, eq=False):
 
     Attributes:
         found: The breaches.
-        unions: The unions around the value whose alternatives are walked.
-        stacks: The stacks that the search may still start.
-        suspects: The items of arrays that can be wrong, where they are known.
-        is_mixed: True if the breaches can be out of the order of the value, or the same.
+        unions: The number of enclosing unions whose alternatives the search visits.
+        stacks: The number of stacks that the search can still start.
+        suspects: The items of arrays that can be invalid, if fxai knows them.
+        is_mixed: True if the breaches can be duplicates or in another order than the value.
     """
 
     found: list[Breach] = []  # noqa: RUF012  # msgspec copies it
@@ -95,13 +96,17 @@ class Finder(Work, eq=False):
     is_mixed: bool = False
 
     def of(self, part: Part, value: Any, pointer: str, suffix: str = "") -> None:
-        """Note the breaches of a value by a part.
+        """Find the breaches of a part by a value and add them.
 
         Args:
             part: The part.
             value: The value.
-            pointer: The place of the value, or of the value around it.
-            suffix: The pointer from there to the value.
+            pointer: The JSON pointer of the value, or of an enclosing value.
+            suffix: The JSON pointer from the enclosing value to the value. Default: empty.
+
+        Raises:
+            EnoughError: If the number of breaches reaches the maximum.
+            ExhaustedError: If the search exceeds its budget.
         """
         if type(value) in part.free:
             return
@@ -123,10 +128,11 @@ class Finder(Work, eq=False):
             self.walk(part, value, pointer + suffix)
 
     def walk(self, part: Part, value: Any, pointer: str) -> None:
-        """Note the breaches of a value that a part refuses.
+        """Add the breaches of a part by a value that the part refuses.
 
         Raises:
-            ExhaustedError: If the budget is used up, or all breaches that fxai reports are found.
+            EnoughError: If the number of breaches reaches the maximum.
+            ExhaustedError: If the search exceeds its budget.
         """
         self.left -= _VISIT
         if self.left < 0:
@@ -158,7 +164,7 @@ class Finder(Work, eq=False):
             del self.resources[entered:]
 
     def by_alternative(self, choices: Iterable[Part], value: Any, pointer: str) -> tuple[tuple[Breach, ...], ...]:
-        """Return the breaches by each alternative of a union."""
+        """Return the breaches of each alternative of a union."""
         around, branches = self.found, list[tuple[Breach, ...]]()
         self.unions += 1
         try:
@@ -175,15 +181,15 @@ class Finder(Work, eq=False):
 
 @final
 class KeywordRule(msgspec.Struct, frozen=True, eq=False):
-    """A keyword of a part, for the walk.
+    """A keyword of a part, for the search.
 
     Attributes:
         keyword: The keyword.
         part: The part.
-        inner: The schemas in the keyword, compiled.
-        check: Decides by the keyword alone.
-        find: Finds the breaches of the keyword. None if the keyword is about the value alone.
-        is_plain: True if the keyword has no breach in a value that `check` accepts.
+        inner: The compiled schemas in the keyword.
+        check: Decides about a value by this keyword.
+        find: Finds the breaches of the keyword. None if the keyword does not concern inner values or properties.
+        is_plain: True if a value that `check` accepts cannot have a breach.
     """
 
     keyword: str
@@ -194,12 +200,12 @@ class KeywordRule(msgspec.Struct, frozen=True, eq=False):
     is_plain: bool
 
     def note(self, to: Finder, value: Any, pointer: str, names: Iterable[str] = ()) -> None:
-        """Note that a value breaks the keyword, with the first properties that the keyword is about."""
+        """Add a breach of the keyword with at most `MAX_FAULTS` properties."""
         to.found.append(Breach(self.keyword, self.part, pointer, value, (*names,)[:MAX_FAULTS]))
 
 
 def rules_of(part: Part) -> Mapping[type, tuple[KeywordRule, ...]]:
-    """Return, by the type of the value, the keywords of a part that can refuse it, and store them in the part."""
+    """Return the keywords of a part that can refuse a value, by the type of the value. Store them in the part."""
     made: dict[type, tuple[KeywordRule, ...]] = dict.fromkeys(TYPES, ())
     if part.schema is False:
         made = dict.fromkeys(TYPES, (KeywordRule("false", part, None, never, None, is_plain=True),))

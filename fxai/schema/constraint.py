@@ -1,7 +1,7 @@
-"""The keywords of a schema as functions that decide about a value and count their steps.
+"""The keywords of a schema as checks of values. The engine compiles the keywords of a document with this module.
 
-Names and items cost steps by their number. Constants are compared by a number that each distinct value has. The engine
-finds the number of a value once.
+Each check counts its steps. Names and items cost steps by their number. To compare constants, the engine assigns
+a number to each distinct value. It determines the number of each array and object only once.
 
 >>> work, constants = Work(9), {}
 >>> number_of([1, 2.0], constants, {}, work) is number_of([1.0, 2], constants, {}, work), work.left
@@ -19,12 +19,12 @@ from fxai.schema.data import is_array, is_object, number_identity
 from fxai.schema.part import Check, Checks, Clause, Part, always, is_complete, never
 from fxai.schema.pattern import matches
 
-_FEW: Final = 2  # how many distinct items cost as much as a visit
-_LIST: Final = 8  # how many names that are looked up, or values that are compared, cost as much as a visit
-_FRACTION: Final = 32  # what reckoning with a step that is no integer costs
-_DIGITS: Final = 512  # how many bits of an integer that is divided cost as much as a visit
-_PATTERN: Final = 6  # what a search costs, beside the time that all searches have
-_UNSET: Final = object()  # the value of a property that is missing
+_FEW: Final = 2  # this number of items costs one step
+_LIST: Final = 8  # lookups of this number of names, or comparisons of this number of values, cost one step
+_FRACTION: Final = 32  # the steps of a division by a number that is not an integer
+_DIGITS: Final = 512  # the division of an integer with this number of bits costs one step
+_PATTERN: Final = 6  # the steps of a search, in addition to the time limit of all searches
+_UNSET: Final = object()  # the value of a missing property
 _MISSING: Final = frozenset((object,))
 
 
@@ -32,7 +32,10 @@ _MISSING: Final = frozenset((object,))
 
 
 def number_of(value: Any, constants: dict[Hashable, object], known: dict[int, object], work: Work) -> object:
-    """What is the same for values that JSON Schema calls equal, and for no others; a value is gone through once."""
+    """Return a hashable key. Two values have the same key if JSON Schema defines them as equal, and only then.
+
+    `known` stores the keys of arrays and objects by identity, so each of them costs steps only once.
+    """
     if value is None or isinstance(value, (str, int, float)):
         if isinstance(value, bool):
             return (value,)
@@ -46,7 +49,7 @@ def number_of(value: Any, constants: dict[Hashable, object], known: dict[int, ob
             else ("[", *(number_of(one, constants, known, work) for one in value))
         )
         number = constants.get(key)
-        if number is None:  # one of the data is known to this decision alone
+        if number is None:  # only the current decision stores the numbers of the data
             number = (work.numbers if work.numbers_of is known else constants).setdefault(key, object())
         known[id(value)] = number
     return number
@@ -75,7 +78,7 @@ def _type(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
 def _limit(
     kind: str, holds: Callable[[Any], Check], strictly: tuple[str, Callable[[Any], Check]] | None = None
 ) -> _Maker:
-    """Return a bound of the values of a kind. A boolean next to a bound, in draft 4, makes the bound exclusive."""
+    """Return the maker of a bound. In draft 4, the boolean keyword in `strictly` makes the bound exclusive."""
 
     def make(_: Checks, clause: Clause, limit: Any, schema: Any) -> None:
         if not isinstance(limit, bool):
@@ -110,7 +113,7 @@ def _longest(limit: Any) -> Check:
 
 
 def is_multiple(value: Any, step: Any) -> bool:
-    """Whether a number is a multiple of another one, fractions as they are written: 0.3 is a multiple of 0.1."""
+    """Return True if a number is a multiple of a step. Decimal fractions are exact: 0.3 is a multiple of 0.1."""
     if isinstance(step, int) and isinstance(value, int):
         return value % step == 0
     exact = _exact(step)
@@ -118,7 +121,7 @@ def is_multiple(value: Any, step: Any) -> bool:
 
 
 def _exact(number: Any) -> Fraction:
-    """What a number is: a whole float the integer that it equals, as `const` and `maximum` take it, too."""
+    """Return the exact value of a number. A whole float equals an integer, as for `const` and `maximum`."""
     return Fraction(number) if isinstance(number, int) or number.is_integer() else Fraction(str(number))
 
 
@@ -165,7 +168,7 @@ def _properties(to: Checks, clause: Clause, properties: Any, _: Any) -> None:
 
 
 def _among(checks: dict[str, Check], value: dict[str, Any], work: Work) -> bool:
-    """Decide about an object that has few of the properties."""
+    """Return the decision about an object with few of the declared properties."""
     work.left -= len(value) // _LIST
     return all(checks[name](item, work) for name, item in value.items() if name in checks)
 
@@ -326,7 +329,7 @@ def _all_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
 
 def _any_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     listed = [_constants(one) for one in rule]
-    if all(values is not None for values in listed):  # a union of constants, looked up
+    if all(values is not None for values in listed):  # a union of constants needs only one lookup
         _enum(to, clause, [value for values in listed for value in values or ()], _)
         return
     checks = tuple(to.of(inner).takes for inner in rule)
@@ -334,7 +337,7 @@ def _any_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
 
 
 def _constants(schema: Any) -> list[Any] | None:
-    """The values of a schema that is a `const` or an `enum` and nothing else."""
+    """Return the values of a schema that has only a `const` or an `enum`. Return None for any other schema."""
     if not is_object(schema) or len(schema.keys() - _WORDS) != 1:
         return None
     values: Any = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -369,7 +372,7 @@ def _if(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
     clause.add("any", lambda value, work: (then if inner(value, work) else otherwise)(value, work))
 
 
-# ---- the members that a schema evaluates: by its own keywords, and by the schemas in place that accept the value
+# ---- the properties and items that a schema and its applied schemas evaluate
 
 
 def evaluated_names(part: Part, value: dict[str, Any], work: Work, *, beside: bool = False) -> Collection[str]:
@@ -378,8 +381,8 @@ def evaluated_names(part: Part, value: dict[str, Any], work: Work, *, beside: bo
     Args:
         part: The schema.
         value: The object.
-        work: The decision under way.
-        beside: True if the `unevaluatedProperties` of the schema itself does not count. Default: False.
+        work: The current decision.
+        beside: True to ignore the `unevaluatedProperties` of the schema itself. Default: False.
     """
     schema = part.schema
     if isinstance(schema, bool):
@@ -396,7 +399,7 @@ def evaluated_names(part: Part, value: dict[str, Any], work: Work, *, beside: bo
 
 
 def evaluated_items(part: Part, value: list[Any], work: Work, *, beside: bool = False) -> Collection[int]:
-    """Return the indices of the items of an array that a schema evaluates. The arguments are as `evaluated_names`."""
+    """Return the indices of the items of an array that a schema evaluates. See `evaluated_names`."""
     schema = part.schema
     if isinstance(schema, bool):
         return ()
@@ -421,7 +424,7 @@ def evaluated_items(part: Part, value: list[Any], work: Work, *, beside: bool = 
 
 
 def _at_same_value(part: Part, value: Any, work: Work) -> Iterator[Part]:
-    """Iterate over the schemas that hold for the same value and accept it."""
+    """Iterate over the schemas that apply to the same value and accept it."""
     work.resources.append(part.resource)
     yield from part.targets(work)
     schema = part.schema

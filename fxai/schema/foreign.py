@@ -1,4 +1,4 @@
-"""Types of pydantic as parts of a schema. Use this module where a type is walked, compiled, or described.
+"""Types of pydantic as parts of a schema. Use this module to find, compile, or describe these types.
 
 fxai never imports pydantic. If pydantic is imported, the following types are foreign:
 
@@ -9,7 +9,7 @@ fxai never imports pydantic. If pydantic is imported, the following types are fo
 - a container or a union of such types
 
 fxai validates the JSON data against the JSON Schema of the type first. Then pydantic builds the value in its JSON mode.
-Thus the schema that the model received is the schema that is enforced.
+Therefore fxai enforces the schema that the model received.
 
 >>> foreign_of(list[int]) is None
 True
@@ -54,14 +54,14 @@ from fxai.schema.mapping_keys import INTEGER
 from fxai.schema.parsing import builtin, is_plain, plain_faults
 
 MARK: Final = "x-fxai-foreign"
-"""The keyword that marks the place of a foreign type until its JSON Schema is put there."""
+"""The keyword that marks the location of a foreign type until fxai inserts its JSON Schema."""
 
 _ANNOTATED: Final[Any] = Annotated
 _SCALARS: Final = (str, int, float, bool, None, type(None))
 _NUMBERS: Final = count()
 _ENCODE: Final = msgspec.json.Encoder().encode
 _NO_DATA: Final = (ValueError, OverflowError)
-"""The errors of pydantic for a value that has no JSON data."""
+"""The errors of pydantic for a value without a JSON form."""
 _Location: TypeAlias = tuple[Any, tuple[msgspec.Meta, ...]]
 
 
@@ -69,14 +69,14 @@ _Location: TypeAlias = tuple[Any, tuple[msgspec.Meta, ...]]
 
 
 def foreign_of(tp: Any) -> _Location | None:
-    """Return the type that pydantic decodes, and the `Meta` notes beside it; None if the type is not foreign.
+    """Return the type that pydantic decodes, with its `Meta` notes. Return None if the type is not foreign.
 
     Raises:
-        SchemaError: It is a `TypeAdapter`, which is a value.
+        SchemaError: If the type is a `TypeAdapter`, because an adapter is a value.
     """
     adapter = _class("pydantic.type_adapter", "TypeAdapter")
     if adapter is not None and isinstance(tp, adapter):
-        raise SchemaError(f"{tp} is a value. Pass the type that it adapts.")
+        raise SchemaError(f"a type must not be a TypeAdapter, got {tp}. Pass the type that it adapts.")
     if get_origin(tp) is Annotated:
         metas = tuple(note for note in tp.__metadata__ if isinstance(note, msgspec.Meta))
         notes = tuple(note for note in tp.__metadata__ if not isinstance(note, msgspec.Meta))
@@ -112,13 +112,13 @@ def _is_foreign(tp: Any) -> bool:
 
 
 def _is_known_only_to_pydantic(tp: Any) -> bool:
-    """Return whether pydantic has a JSON form for a type that msgspec does not know.
+    """Return True if only pydantic has a JSON form for a type.
 
-    A type that pydantic knows and fxai refuses is foreign too, so that the message of fxai names the problem.
+    A type that pydantic supports and fxai refuses is also foreign, so that the message of fxai names the problem.
     """
     cls: Any = get_origin(tp) or tp
     if cls is object or issubclass(cls, (Enum, tuple)) or any(hasattr(cls, name) for name in _MEMBERS):
-        return False  # msgspec knows the class, and its members can be foreign
+        return False  # msgspec supports the class, and its members can be foreign
     try:
         if not isinstance(msgspec.inspect.type_info(cls), msgspec.inspect.CustomType):
             return False
@@ -126,7 +126,7 @@ def _is_known_only_to_pydantic(tp: Any) -> bool:
     except SchemaError as error:
         return getattr(error.__cause__, "code", None) != "schema-for-unknown-type"
     except TypeError:
-        return False  # msgspec raises when the decoder is made
+        return False  # the decoder of msgspec raises the error
     return True
 
 
@@ -134,12 +134,12 @@ _MEMBERS: Final = ("__dataclass_fields__", "__attrs_attrs__", "__total__")
 
 
 def _may_join(tp: Any) -> bool:
-    """Return whether both libraries decode a type alike, or only pydantic can decode it."""
+    """Return True if both libraries decode a type equally, or if only pydantic can decode it."""
     return tp in _SCALARS or tp is Ellipsis or get_origin(tp) is Literal or _is_foreign(tp)
 
 
 def _is_note(note: Any) -> bool:
-    """Return whether an object in `Annotated` is metadata that pydantic interprets."""
+    """Return True if an object in `Annotated` is metadata that pydantic interprets."""
     if isinstance(note, (str, msgspec.Meta, Codec)):
         return False
     known = (_class("pydantic.fields", "FieldInfo"), *(_class("annotated_types", name) for name in _NOTES))
@@ -152,7 +152,7 @@ _NOTES: Final = ("BaseMetadata", "GroupedMetadata")
 
 
 def _class(module: str, name: str) -> type[Any] | None:
-    """Return a class of a module that the program imported; None if the module is not imported."""
+    """Return a class of a module, or None if the program has not imported the module."""
     found: type[Any] | None = getattr(sys.modules.get(module), name, None)
     return found
 
@@ -162,16 +162,16 @@ def _class(module: str, name: str) -> type[Any] | None:
 
 @final
 class Foreign(Conversion):
-    """The step between JSON data and the value of a type of pydantic.
+    """The conversion between JSON values and values of a type of pydantic.
 
     Attributes:
         tp: The type.
-        number: The value of `MARK` at the place of the type.
-        document: The JSON Schema of the data that the type decodes.
-        written: The JSON Schema of the data that the type encodes. It differs from `document` by computed fields,
-            aliases, and serializers.
-        open_ended: True if data of any depth, or any data, can be in a value.
-        caveats: The laws between the type and its JSON Schema that are true in one direction only.
+        number: The value of `MARK` at the location of the type.
+        document: The JSON Schema of the JSON values that the type decodes.
+        written: The JSON Schema of the JSON values that the type encodes. Computed fields, aliases, and serializers
+            can make it differ from `document`.
+        open_ended: True if a value can contain any data, or data of any depth.
+        caveats: The laws between the type and its JSON Schema that are true in only one direction.
     """
 
     __slots__ = (
@@ -195,9 +195,9 @@ class Foreign(Conversion):
         """Compile the type.
 
         Raises:
-            SchemaError: pydantic has no validator or no JSON Schema for the type, or the JSON Schema differs from the
-                validator by an alias.
-            NameError: The type names a class that is not defined yet.
+            SchemaError: If pydantic has no validator or no JSON Schema for the type, or if an alias makes the JSON
+                Schema differ from the validator.
+            NameError: If the type names an undefined class.
         """
         pydantic: Any = sys.modules["pydantic"]
         self.tp: Any = tp
@@ -220,7 +220,7 @@ class Foreign(Conversion):
         self._hidden: bool = any(map(hides_input, nodes)) or b'"writeOnly":true' in self.document.to_json()
 
     def describe(self, *, written: bool) -> dict[str, Any]:
-        """Return the JSON Schema of the type as a fresh plain copy."""
+        """Return the JSON Schema of the type as a new JSON value."""
         document: dict[str, Any] = (self.written if written else self.document).to_dict()
         return document
 
@@ -231,7 +231,7 @@ class Foreign(Conversion):
                 self._check(wire)
                 return self._build.validate_python(wire)
             except self._refusal:
-                pass  # the JSON Schema decides, and tells the faults
+                pass  # the JSON Schema decides and reports the errors
         wire = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
         if faults := self._faults(wire):
             raise UnfitError(self._without_values(faults))
@@ -249,12 +249,12 @@ class Foreign(Conversion):
         raise UnfitError(self._without_values(tuple(found))) from refused
 
     def _faults(self, wire: Any) -> tuple[Fault, ...]:
-        """Return the validation errors of JSON data that the JSON Schema finds."""
+        """Return the validation errors of a JSON value by the JSON Schema."""
         if self._hashed:
             try:
                 hold_hashes_apart(wire)
             except msgspec.ValidationError:
-                return (Fault("", "values with different hashes", "many values with one hash"),)
+                return (Fault("", "values with different hashes", "many values with the same hash"),)
         return self.document.validate(wire, plain=True)
 
     @override
@@ -268,7 +268,7 @@ class Foreign(Conversion):
         return data
 
     def _fits(self, data: Any) -> bool:
-        """Return whether JSON can carry the data that the type wrote, and its JSON Schema describes the data."""
+        """Return True if data that the type encoded is a JSON value and satisfies the JSON Schema."""
         try:
             text = _ENCODE(data)
         except (TypeError, ValueError, RecursionError):
@@ -283,7 +283,7 @@ class Foreign(Conversion):
         return not self.written.validate(data)
 
     def _dump(self, value: Any, *, warnings: Literal["error", "none"]) -> Any:
-        """Return the JSON data of a value, as pydantic writes it."""
+        """Return the JSON value that pydantic encodes for a value."""
         return self._adapter.serializer.to_python(value, mode="json", by_alias=True, warnings=warnings)
 
     @override
@@ -301,7 +301,7 @@ class Foreign(Conversion):
             found.add(Fault(pointer + fault.pointer, fault.expected, fault.found))
 
     def _without_values(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-        """Return the validation errors without their values, if the type hides its input."""
+        """Return the validation errors. If the type hides its input, remove the values from them."""
         if not self._hidden:
             return faults
         return tuple(Fault(fault.pointer, fault.expected, fault.found.partition(" ")[0]) for fault in faults)
@@ -323,11 +323,11 @@ def _name(tp: Any) -> str:
 
 
 def foreign(tp: Any) -> Foreign:
-    """Return the step of a foreign type, compiled once for a type.
+    """Return the conversion of a foreign type. fxai caches it by the type.
 
     Raises:
-        SchemaError: The type has no validator or no JSON Schema.
-        NameError: The type names a class that is not defined yet.
+        SchemaError: If pydantic has no validator or no JSON Schema for the type.
+        NameError: If the type names an undefined class.
     """
     try:
         return _foreign(tp)
@@ -367,7 +367,7 @@ def _adapter(tp: Any, pydantic: Any) -> Any:
 
 
 def _exact_check(core: Any, document: JsonSchema) -> Callable[[Any], Any] | None:
-    """Return a check that accepts exactly what the JSON Schema accepts; None if fxai cannot prove it."""
+    """Return a check that accepts the same values as the JSON Schema, or None if fxai cannot prove this."""
     exact = exact_core(core, document.to_dict())
     if exact is None:
         return None
@@ -379,7 +379,7 @@ def _exact_check(core: Any, document: JsonSchema) -> Callable[[Any], Any] | None
 
 @lru_cache(maxsize=1)
 def _generator() -> type[Any]:
-    """Return the class of pydantic that derives JSON Schemas, with two additions where pydantic leaves data open."""
+    """Return the generator class of pydantic with two changes for data that pydantic does not restrict."""
     base: Any = sys.modules["pydantic.json_schema"].GenerateJsonSchema
 
     def ser_schema(self: Any, schema: Any) -> Any:
@@ -399,7 +399,7 @@ def _generator() -> type[Any]:
 
 
 def _document(adapter: Any, mode: Literal["validation", "serialization"], tp: Any) -> JsonSchema:
-    """Return the JSON Schema of a type, its root without `$ref`, and with the tags of its unions required."""
+    """Return the JSON Schema of a type. Its root has no `$ref`, and its unions require their tags."""
     try:
         document: dict[str, Any] = adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
     except Exception as error:
@@ -432,7 +432,7 @@ def _first_line(error: Exception) -> str:
 def _require_tags(schema: Any) -> None:
     """Require the tag in each alternative of a discriminated union, because the validator of pydantic requires the tag.
 
-    `discriminator` is removed, because the keyword is not a part of JSON Schema.
+    Remove the keyword `discriminator`, because it is not part of JSON Schema.
     """
     if is_object(schema):
         union, arms = schema.get("discriminator"), schema.get("oneOf")
@@ -449,9 +449,9 @@ _MOST_WAYS: Final = 16
 
 
 def _with_integers(wire: Any, refused: Any) -> Any:
-    """Return the data with each refused whole number as an integer (`3.0` is an integer in JSON Schema).
+    """Return a copy of the data with each refused whole number as an integer, because JSON Schema accepts `3.0`.
 
-    Return None if pydantic refused no such number.
+    Return None if pydantic refused no whole number.
     """
     whole: list[str] = []
     for error in refused.errors(include_url=False, include_context=False):
@@ -474,8 +474,8 @@ def _fault(error: Any, wire: Any) -> Fault:
 def _locate(error: Any, wire: Any) -> tuple[str, Any]:
     """Return the JSON pointer of an error of pydantic, and the data there.
 
-    The location of pydantic also contains names of alternatives and of validators. A name of the data and a name of an
-    alternative can be equal, so that the value of the error decides.
+    The location in an error of pydantic also contains names of alternatives and validators. A property and an
+    alternative can have the same name. In this case, the input in the error decides.
     """
     location = error["loc"][:-1] if error["type"] == "missing" else error["loc"]
     ways: dict[str, Any] = {"": wire}

@@ -1,8 +1,9 @@
-"""Locations in a JSON Schema document: its schemas, what references lead to, and what several schemas ask of one value.
+"""Locations in a JSON Schema document. Use this module to find inner schemas and the targets of references.
 
-The one walker over schemas: `subschemas` and `walk` go from a schema to those inside it, `References` from a `$ref` to
-what it names. A `Site` is one schema with the JSON pointer to it; what one value must fulfil is a tuple of sites, which
-`DocumentReader.together` opens into one flat conjunction, `$ref` and `allOf` followed, within a budget of work.
+- `subschemas` and `walk` iterate over the schemas inside a schema.
+- `References` finds the target of a `$ref`.
+- A `Site` is a schema with its JSON pointer. A tuple of sites contains all schemas of a value.
+- `DocumentReader.together` follows the `$ref` and `allOf` of these schemas and returns one flat list, within a budget.
 
 >>> reader = DocumentReader({"allOf": [{"$ref": "#/$defs/a"}, {"maximum": 9}], "$defs": {"a": {"type": "integer"}}})
 >>> [site.pointer for site in reader.together((reader.root,))]
@@ -24,7 +25,7 @@ from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
 from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
 
 ANNOTATIONS: Final = frozenset(("title", "description", "default", "examples", "deprecated"))
-"""Keywords that describe a value and do not restrict it."""
+"""The keywords that describe a value and do not restrict it."""
 
 _SILENT: Final = frozenset(
     ("$schema", "$id", "id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary", "readOnly", "writeOnly")
@@ -33,17 +34,17 @@ _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor")
 _AT_SAME_VALUE: Final = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"))
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
-_MOST_FOLLOWED: Final = 200  # references one after the other, and levels of schemas
+_MOST_FOLLOWED: Final = 200  # the maximum number of consecutive references, and of levels of schemas
 
 MISSING: Final = object()
-"""What a pointer or a reference to nowhere leads to."""
+"""The target of a pointer or a reference that leads to no value."""
 
 
-# ---- from a schema to those inside it
+# ---- inner schemas
 
 
 def subschemas(schema: dict[str, Any], dialect: Dialect) -> Iterator[tuple[str, str, Any]]:
-    """Each schema directly inside a schema: its keyword, its pointer from there, and itself."""
+    """Iterate over the schemas directly inside a schema, as keyword, JSON pointer from the outer schema, and schema."""
     for keyword, value in schema.items():
         shape = dialect.keywords.get(keyword, "")
         at = pointer_to("", keyword)
@@ -60,15 +61,15 @@ def subschemas(schema: dict[str, Any], dialect: Dialect) -> Iterator[tuple[str, 
 
 @final
 class Subschema(msgspec.Struct, frozen=True):
-    """A schema of a document, and where it stands.
+    """A schema of a document with its location.
 
     Attributes:
-        pointer: where, from the document's root.
-        schema: the schema.
-        dialect: the draft that it is written in.
-        keyword: the keyword that it stands under; empty at the root.
-        name: the property's name, where it is a property.
-        around: the schema around it, and so on, that holds for the same value; nearest first.
+        pointer: The JSON pointer from the root of the document.
+        schema: The schema.
+        dialect: The dialect of the schema.
+        keyword: The keyword that contains the schema. Empty at the root.
+        name: The name of the property, or None if the schema is not the schema of a property.
+        around: The enclosing schemas that apply to the same value, the nearest schema first.
     """
 
     pointer: str
@@ -80,10 +81,10 @@ class Subschema(msgspec.Struct, frozen=True):
 
 
 def walk(document: Any) -> Iterator[Subschema]:
-    """Each schema of a document that is an object, the root first; a definition that repeats the root is left out.
+    """Iterate over the schemas of a document that are objects, starting with the root.
 
-    The document need not be usable: of one beyond the budget the first schemas come, and an unknown `$schema` is passed
-    over.
+    The function skips a definition that equals the root. The document can be unusable. If it is beyond the budget, the
+    function returns only the first schemas. It ignores an unknown `$schema`.
 
     >>> [inner.pointer for inner in walk({"properties": {"a": {"items": {}}}})]
     ['', '/properties/a', '/properties/a/items']
@@ -116,11 +117,11 @@ def _known_dialect(schema: dict[str, Any], around: Dialect) -> Dialect:
         return around
 
 
-# ---- from a reference to what it names
+# ---- targets of references
 
 
 def value_at(value: Any, tokens: list[str]) -> Any:
-    """What stands at the tokens of a JSON pointer; `MISSING` where nothing does."""
+    """Return the value at the tokens of a JSON pointer, or `MISSING` if no value exists there."""
     for token in tokens:
         if is_object(value) and token in value:
             value = value[token]
@@ -132,14 +133,14 @@ def value_at(value: Any, tokens: list[str]) -> Any:
 
 
 def lookup(reference: str, document: Any) -> Any:
-    """What a reference by a JSON pointer (`#/…`) leads to in a document without names; `MISSING` for nowhere."""
+    """Return the target of a reference by JSON pointer (`#/…`), or `MISSING` if no value exists there."""
     return value_at(document, pointer_tokens(unquote(reference.removeprefix("#"))))
 
 
 def target(schema: Any, document: Any) -> Any:
-    """The schema that a `$ref` into the document leads to, one after the other; any other schema is itself.
+    """Follow the consecutive `$ref` of a schema and return the last target. Return any other schema unchanged.
 
-    `MISSING` where the reference leads nowhere. References by `$id` and `$anchor` are not followed.
+    Return `MISSING` if a reference leads to no value. The function does not follow references by `$id` and `$anchor`.
 
     >>> target({"$ref": "#/$defs/a"}, {"$defs": {"a": {"type": "string"}}})
     {'type': 'string'}
@@ -153,12 +154,12 @@ def target(schema: Any, document: Any) -> Any:
 
 
 def absolute(resource: str, reference: str) -> str:
-    """The absolute form of a reference; a fragment alone stays with its resource, whatever its scheme."""
+    """Return the absolute form of a reference. A fragment extends the URI of its resource, for any scheme."""
     return resource + reference if reference.startswith("#") else urljoin(resource, reference)
 
 
 def names_inside(document: Any) -> bool:
-    """Whether schemas inside of a document may have names of their own."""
+    """Return True if schemas inside a document can have names, such as `$id` and `$anchor`."""
     pending = [document]
     while pending:
         value = pending.pop()
@@ -173,7 +174,7 @@ def names_inside(document: Any) -> bool:
 
 @final
 class Site:
-    """One schema inside a document, without the keywords that are looked at elsewhere."""
+    """A schema of a document. It hides keywords that other code handles."""
 
     __slots__ = ("hidden", "pointer", "schema")
 
@@ -184,18 +185,18 @@ class Site:
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:
-        """Its identity among the sites of the document."""
+        """The identity of the site in its document."""
         return (self.pointer, self.hidden)
 
     def get(self, keyword: str, default: Any = None) -> Any:
-        """The value of a keyword."""
+        """Return the value of a keyword, or `default` if the schema does not have the keyword or hides it."""
         return self.schema.get(keyword, default) if keyword in self else default
 
     def __contains__(self, keyword: str) -> bool:
         return is_object(self.schema) and keyword in self.schema and keyword not in self.hidden
 
     def under(self, *tokens: str | int) -> Site:
-        """The schema below."""
+        """Return the inner schema at a path."""
         schema, pointer = self.schema, self.pointer
         for token in tokens:
             schema, pointer = schema[token], pointer_to(pointer, token)
@@ -203,31 +204,32 @@ class Site:
 
     @property
     def leading(self) -> int:
-        """How many items of an array, from the first, have a schema of their own."""
+        """The number of items at the start of an array that have a separate schema."""
         items = self.get("items")
         return len(items if is_array(items) else self.get("prefixItems", ()))
 
     def item(self, index: int) -> Site | None:
-        """The schema of the item at an index, if there is one."""
+        """Return the schema of the item at an index, or None if the item has no schema."""
         first, rest = ("items", "additionalItems") if is_array(self.get("items")) else ("prefixItems", "items")
         if index < self.leading:
             return self.under(first, index)
         return next((self.under(keyword) for keyword in (rest, "unevaluatedItems") if keyword in self), None)
 
     def without(self, *keywords: str) -> Site:
-        """The same schema, some of its keywords not looked at."""
+        """Return the site with additional hidden keywords."""
         return Site(self.pointer, self.schema, self.hidden.union(keywords))
 
 
 Location = tuple[Site, ...]
-"""The schemas that one value must fulfil together; without any, any value will do."""
+"""All schemas of a value. A value must satisfy each of them. An empty place accepts any value."""
 
 
 @final
 class References:
-    """The names that the schemas of a document have (`$id`, `$anchor`), and what references by them lead to.
+    """The names of the schemas of a document, such as `$id` and `$anchor`, and the targets of references.
 
-    Nothing is fetched. Who walks through a document notes the names on the way by `enter`; `of` does it at once.
+    fxai fetches nothing. `of` enters the names of a whole document. A walk through a document can also enter each name
+    with `enter`.
 
     >>> city = {"$id": "city", "$anchor": "name", "type": "string"}
     >>> References.of({"$defs": {"a": city}}).find("city#name")["type"]
@@ -243,14 +245,14 @@ class References:
 
     @staticmethod
     def of(document: Any) -> References:
-        """The references of a whole document."""
+        """Return the references of a whole document."""
         made = References(Site("", document))
         for inner in walk(document) if names_inside([document]) else ():
             made.enter(Site(inner.pointer, inner.schema), made.resource_at(inner.pointer), inner.dialect)
         return made
 
     def enter(self, site: Site, resource: str, dialect: Dialect) -> str:
-        """Note the names of a schema; gives the resource (a URI) that references start from, there and inside."""
+        """Record the names of a schema. Return the base URI of the references in the schema and inside it."""
         own = site.schema.get(dialect.id_keyword)
         hidden = dialect.ref_alone and "$ref" in site.schema
         if isinstance(own, str) and not hidden and is_reference(own, resource):
@@ -267,13 +269,13 @@ class References:
         return resource
 
     def resource_at(self, pointer: str) -> str:
-        """The resource that the references of a schema start from; that of the document is empty where it has none."""
+        """Return the base URI of the references in a schema. It is empty if the document has no URI."""
         while pointer and pointer not in self._nested:
             pointer = pointer.rpartition("/")[0]
         return self._nested.get(pointer, "")
 
     def locate(self, uri: str) -> tuple[Site, list[str]] | None:
-        """The schema that an absolute reference starts from, and the path from there; None for an unknown name."""
+        """Return the named schema of an absolute reference, and the path from it. Return None for an unknown name."""
         resource, fragment = urldefrag(uri)
         fragment = unquote(fragment)
         if fragment and not fragment.startswith("/"):
@@ -283,7 +285,7 @@ class References:
         return None if start is None else (start, pointer_tokens(fragment))
 
     def find(self, uri: str) -> Any:
-        """What an absolute reference leads to: None for a metaschema that validators know, `MISSING` for nowhere."""
+        """Return the target of an absolute reference, None for a bundled metaschema, or `MISSING` without a target."""
         located = self.locate(uri)
         if located is None:
             resource = urldefrag(uri).url
@@ -292,19 +294,19 @@ class References:
 
 
 def is_reference(reference: str, resource: str) -> bool:
-    """Whether a reference can be joined to a resource and looked up."""
+    """Return True if a reference and its resource form a URI."""
     try:
         urldefrag(absolute(resource, reference))
-    except ValueError:  # a host in brackets that is no address
+    except ValueError:  # a host in brackets that is not an address
         return False
     return True
 
 
-# ---- what several schemas ask of one value
+# ---- all schemas of a value
 
 
 class LocationError(Exception):
-    """A schema that cannot be followed or expressed: its place in the document, the keyword there, and why."""
+    """An error for a schema that fxai cannot follow or express: its JSON pointer, the keyword, and the reason."""
 
     def __init__(self, pointer: str, keyword: str, reason: str) -> None:
         super().__init__(pointer, keyword, reason)
@@ -324,62 +326,64 @@ _ANY: Final = _AnyName()
 
 @final
 class DocumentReader:
-    """A document, read place by place, within the budget of what is made of one document."""
+    """A reader of the places of a document, with one budget for all its work."""
 
     def __init__(self, document: Any) -> None:
         self.root: Site = Site("", document)
         self.dialect: Dialect = dialect_of(document)
         self.steps: Work = Work(MAX_LOCATIONS)
-        """How much may still be read; `ExhaustedError` is raised beyond it."""
+        """The budget. The methods raise an `ExhaustedError` if they exceed it."""
         self._evaluated: dict[str, Container[str]] = {}
         self._nulls: dict[str, bool] = {}
         self._references = References.of(document)
         self._base = urldefrag(str(self.root.get(self.dialect.id_keyword, ""))).url
 
     def follow(self, site: Site) -> Site:
-        """The schema that a `$ref` at a site names.
+        """Return the target of the `$ref` of a site.
 
         Raises:
-            PlaceError: it names one by a way that is not followed here.
+            PlaceError: If the reader does not support the reference, or if the target does not exist.
         """
         reference: str = site.get("$ref")
         own = self._references.resource_at("")
         if self._references.resource_at(site.pointer) != own:
-            raise LocationError(site.pointer, "$ref", f"{reference!r} starts at the `$id` of a schema around")
+            raise LocationError(
+                site.pointer, "$ref", f"{reference!r} is relative to an inner `$id`, so remove the `$id`"
+            )
         base, fragment = urldefrag(reference)
         if base not in ("", self._base):
-            raise LocationError(site.pointer, "$ref", f"{reference!r} names a schema by its address: refer to $defs")
+            raise LocationError(site.pointer, "$ref", f"{reference!r} names a schema by its URI, so refer to $defs")
         located = self._references.locate(f"{own}#{fragment}")
         if located is None:
-            raise LocationError(site.pointer, "$ref", f"{reference!r} names an anchor that is not in $defs")
+            raise LocationError(site.pointer, "$ref", f"{reference!r} names an unknown anchor, so refer to $defs")
         found, tokens = located
         try:
             for token in tokens:
                 found = found.under(int(token) if is_array(found.schema) else token)
         except (LookupError, ValueError, TypeError):
-            raise LocationError(site.pointer, "$ref", f"there is nothing at {reference!r}") from None
+            raise LocationError(site.pointer, "$ref", f"{reference!r} leads to no schema") from None
         return found
 
     def alone(self, site: Site) -> bool:
-        """Whether a site is a `$ref` and nothing else."""
+        """Return True if a site has only a `$ref`."""
         return "$ref" in site and (self.dialect.ref_alone or not self._beside(site, _SILENT))
 
     def has_words_only(self, site: Site) -> bool:
-        """Whether a site is a `$ref` with nothing beside it but annotations."""
+        """Return True if a site has only a `$ref` and annotations."""
         return "$ref" in site and not self._beside(site, _SILENT | ANNOTATIONS)
 
     def _beside(self, site: Site, but: frozenset[str]) -> bool:
         return any(k in self.dialect.keywords and k not in but and k in site for k in site.schema if k != "$ref")
 
     def holds(self, site: Site) -> bool:
-        """Whether a site restricts its value by itself, beside `$ref` and `allOf`."""
+        """Return True if a site restricts its value by other keywords than `$ref` and `allOf`."""
         return self._beside(site, _SILENT | ANNOTATIONS | {"allOf"})
 
     def together(self, location: Location) -> list[Site]:
-        """Every schema that a value of the place must fulfil: `$ref` followed, `allOf` opened, each once.
+        """Return every schema that a value of the place must satisfy, including the targets of `$ref` and `allOf`.
 
         Raises:
-            PlaceError: a `$ref` that cannot be followed.
+            PlaceError: If the reader cannot follow a reference.
         """
         found: dict[tuple[str, frozenset[str]], Site] = {}
         for site in location:
@@ -395,7 +399,7 @@ class DocumentReader:
             found[site.key] = site
         for keyword in ("$dynamicRef", "$recursiveRef"):
             if keyword in site:
-                raise LocationError(site.pointer, keyword, "is resolved only while validating: use $ref")
+                raise LocationError(site.pointer, keyword, "the target depends on the validation, so use $ref")
         if "$ref" in site:
             self._gather(self.follow(site), found)
         if not hidden:
@@ -403,10 +407,10 @@ class DocumentReader:
                 self._gather(inner, found)
 
     def takes_null(self, location: Location) -> bool:
-        """Whether every schema of a place takes null.
+        """Return True if every schema of a place accepts null.
 
         Raises:
-            PlaceError: a `$ref` that cannot be followed.
+            PlaceError: If the reader cannot follow a `$ref`.
         """
         return all(self._takes_null(site) for site in location)
 
@@ -414,7 +418,7 @@ class DocumentReader:
         if not is_object(site.schema):
             return bool(site.schema)
         if site.pointer not in self._nulls:
-            self._nulls[site.pointer] = True  # a schema that comes back to itself by references alone adds nothing
+            self._nulls[site.pointer] = True  # a schema that refers only to itself does not restrict null
             self._nulls[site.pointer] = self._decides_null(Site(site.pointer, site.schema))
         return self._nulls[site.pointer]
 
@@ -444,7 +448,7 @@ class DocumentReader:
         return branch not in site or self._takes_null(site.under(branch))
 
     def evaluated_names(self, site: Site) -> Container[str]:
-        """The names of properties that an object may have, where a schema refuses those that it does not look at."""
+        """Return the names that an object can have if `unevaluatedProperties` is false. Otherwise, return all names."""
         if site.get("unevaluatedProperties") is not False:
             return _ANY
         known = self._evaluated.get(site.pointer)
@@ -455,7 +459,7 @@ class DocumentReader:
         return known
 
     def declared_names(self, site: Site) -> set[str]:
-        """The names of properties that a schema declares, wherever it applies to the same value."""
+        """Return the names of properties that a schema and its applied schemas declare for the same value."""
         return set(self._declared_names(site, set()))
 
     def _declared_names(self, site: Site, seen: set[str]) -> Iterator[str]:
@@ -466,7 +470,7 @@ class DocumentReader:
         yield from site.get("properties", {})
         for keyword in ("patternProperties", "additionalProperties", "propertyNames"):
             if isinstance(site.get(keyword), dict):
-                yield f"{site.pointer}/{keyword}"  # no name, but something of its own
+                yield f"{site.pointer}/{keyword}"  # marks other properties
         if "$ref" in site:
             yield from self._declared_names(self.follow(site), seen)
         for keyword in ("allOf", "anyOf", "oneOf"):

@@ -1,8 +1,8 @@
-"""The keywords that `msgspec` omits. Use this module after `msgspec` derived the JSON Schema of a type.
+"""The keywords that `msgspec` omits in JSON Schemas. Use this module after `msgspec` derives the JSON Schema of a type.
 
-`msgspec` reads the text of a key as the type of the key, but its JSON Schema describes only keys of the type `str`.
-This module adds `propertyNames` for the other types, so that the JSON Schema accepts the keys that the decoder accepts.
-It adds the `format` of dates and times, and the numbers that a `Decimal` can be.
+`msgspec` decodes the text of a key to the type of the key, but its JSON Schema describes only keys of the type `str`.
+This module adds `propertyNames` for the other types. Then the JSON Schema accepts the same keys as the decoder. The
+module also adds the `format` of dates and times, and the type `number` of a `Decimal`.
 
 >>> schema = {"type": "object", "additionalProperties": {"type": "integer"}}
 >>> add_omitted(dict[int, int], schema, {}, {})
@@ -25,14 +25,14 @@ from fxai.schema.data import is_object
 from fxai.schema.fault import unwrap
 
 INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
-"""The pattern of the text of an integer as a key."""
+"""The pattern of integers as keys."""
 _NUMBER: Final = (
     r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE](\+?[0-9]{1,2}|\+?1[0-9]{2}|\+?2[0-8][0-9]|-[0-9]{1,3}))?$"
 )
 
 
 def classes_of(tp: Any) -> list[Any]:
-    """Return each class inside a type for which `msgspec` derives a JSON Schema of its own."""
+    """Return each class inside a type for which `msgspec` derives a separate JSON Schema."""
     waiting: list[Any] = [inspect.type_info(tp)]
     found: dict[Any, None] = {}
     while waiting:
@@ -81,7 +81,7 @@ def add_omitted(
     text = msgspec.json.encode([root, components])
     for cls, name in names.items():
         if isclass(cls) and issubclass(cls, Enum) and b'"$ref":"#/$defs/%s"' % name.encode() not in text:
-            components.pop(name, None)  # its values were only keys
+            components.pop(name, None)  # only keys used the enum
 
 
 def _inside(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
@@ -105,7 +105,7 @@ def _inside(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _arms(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Iterate over the alternatives of a union. `msgspec` puts structs behind the others, and `None` at the end."""
+    """Iterate over the alternatives of a union. `msgspec` moves structs after the others, and `None` to the end."""
     arms = iter(schema.get("anyOf", ()))
     for arm in info.types:
         plain = unwrap(arm)
@@ -114,7 +114,7 @@ def _arms(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _key(info: Any) -> dict[str, Any] | None:
-    """Return the JSON Schema of the text of a key; None if the key can be any string, or `msgspec` describes it."""
+    """Return the JSON Schema of a key. Return None if the key can be any string, or if `msgspec` describes it."""
     info = unwrap(info)
     if isinstance(info, inspect.UnionType):
         arms = [_key(arm) for arm in info.types]
@@ -139,14 +139,14 @@ _MOST_LISTED: Final = 100  # keys
 
 
 def states_bounds(info: Any) -> bool:
-    """Return whether a JSON Schema can state the bounds of a type of keys."""
+    """Return True if a JSON Schema can state the bounds of a type of keys."""
     if isinstance(info, inspect.FloatType):
         return {info.ge, info.gt, info.le, info.lt, info.multiple_of} == {None}
     return not isinstance(info, inspect.IntType) or _integer_keys(info) is not None
 
 
 def _integer_keys(info: inspect.IntType) -> dict[str, Any] | None:
-    """Return the JSON Schema of the text of an integer as a key; None if no short JSON Schema states its bounds."""
+    """Return the JSON Schema of an integer as a key. Return None if no short JSON Schema can state its bounds."""
     low = info.ge if info.gt is None else info.gt + 1
     high = info.le if info.lt is None else info.lt - 1
     if info.multiple_of is None and (low, high) in _SIGNS:

@@ -1,6 +1,6 @@
-"""A compiled schema of a document.
+"""The compiled schemas of a document. The engine compiles a schema with this module and decides about values with it.
 
-A visit of a value by a schema costs one step, and each keyword of the schema costs one step.
+A visit of a value by a schema costs a step, and each keyword of the schema costs a step.
 
 >>> kinds = Clause()
 >>> kinds.only("integer")
@@ -20,7 +20,7 @@ from fxai.schema.dialect import Dialect
 from fxai.schema.pattern import PatternTimeoutError
 
 Check: TypeAlias = Callable[[Any, Work], bool]
-"""Returns whether a value is valid. Raises `ExhaustedError` and `PatternTimeoutError`."""
+"""A function that returns True if a value is valid. It can raise `ExhaustedError` and `PatternTimeoutError`."""
 
 
 def always(_: Any, __: Work) -> bool:
@@ -48,7 +48,7 @@ _KNOWN: Final = frozenset(TYPES)
 
 
 def kind_of(value: object) -> type:
-    """Return the JSON type of a value, also of a subclass, or of a tuple."""
+    """Return the Python type for the JSON type of a value. The value can be a tuple or of a subclass."""
     kind = type(value)
     if kind in _KNOWN:
         return kind
@@ -72,20 +72,20 @@ class Clause:
         self.weight: int = 0
 
     def add(self, kind: str, check: Check, weight: int = 1) -> None:
-        """Check every value of a kind, or of `any` kind."""
+        """Add a check for every value of a JSON type, or of all types if `kind` is `any`. Add its steps."""
         for tp in _KINDS[kind]:
             known = self.by_type.get(tp)
             self.by_type[tp] = check if known is None else _all({tp: (known, check)}, 0)
         self.weight += weight
 
     def only(self, *kinds: str) -> None:
-        """Refuse every value of another kind."""
+        """Refuse every value of another JSON type."""
         allowed = {tp for kind in kinds for tp in _KINDS[kind]}
         self.by_type.update(dict.fromkeys((tp for tp in TYPES if tp not in allowed), never))
 
 
 def join(clauses: Iterable[Clause]) -> tuple[Check, frozenset[type]]:
-    """Return the check by several keywords, and the types whose values it accepts without a look."""
+    """Return the check of multiple keywords, and the types whose values it always accepts."""
     table: dict[type, tuple[Check, ...]] = dict.fromkeys(TYPES, ())
     weight = 1
     for clause in clauses:
@@ -100,7 +100,7 @@ _REFUSED: Final[tuple[Check, ...]] = (never,)
 
 
 def _all(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
-    """Return the check by the keywords for the type of a value. If the stack is used up, it continues on a new one."""
+    """Return the check by the keywords for the type of a value. It continues on a new stack if necessary."""
     find = table.get
 
     def check(value: object, work: Work) -> bool:
@@ -128,26 +128,26 @@ def _all(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
 def _once_more(checks: Iterable[Check], value: Any, work: Work) -> bool:
     try:
         return all(check(value, work) for check in checks)
-    except RecursionError:  # on a stack of its own: the data nests deeper than any stack
+    except RecursionError:  # the data has too many levels even for a new stack
         raise ExhaustedError from None
 
 
 def is_complete(value: float, _: Work) -> bool:
-    """Return whether a number is an integer."""
+    """Return True if a number is an integer."""
     return value.is_integer()
 
 
 Follow: TypeAlias = "Callable[[Work | None], Part]"
-"""Returns the part that a reference leads to, in the decision under way."""
+"""A function that returns the target of a reference in the current decision."""
 
 
 class Checks(Protocol):
-    """The engine of a document, as its keywords see it."""
+    """The part of an engine that the keywords of a document use."""
 
     dialect: Dialect
 
     def of(self, schema: Any, /) -> Part:
-        """Return the part of a schema inside the schema that is being compiled."""
+        """Return the part of a schema inside the schema that the engine currently compiles."""
         ...
 
     def part(self, schema: Any, /) -> Part:
@@ -161,11 +161,11 @@ class Checks(Protocol):
         """Return the number of a value of the data."""
 
     def resource_of(self, schema: Any, default: str, /) -> str:
-        """Return the URI from which the references of a schema start."""
+        """Return the base URI of the references in a schema."""
         ...
 
     def target(self, resource: str, reference: str, /) -> Any:
-        """Return the schema that a reference leads to."""
+        """Return the target of a reference."""
 
 
 @final
@@ -174,15 +174,15 @@ class Part:
 
     Attributes:
         engine: The engine of the document.
-        schema: The schema, as plain data.
+        schema: The schema as a JSON value.
         dialect: The dialect of the schema.
-        resource: The URI from which the references of the schema start.
-        takes: Returns whether a value is valid. It raises `ExhaustedError` and `PatternTimeoutError`.
-        free: The types whose values are valid without a look.
-        clauses: The checks of each keyword that asserts something.
-        follows: The targets of the references.
-        rules: By the type of the value, the keywords as `fxai.schema.breach` walks them. None before the first walk.
-        words: Expectations in words, by keyword.
+        resource: The base URI of the references in the schema.
+        takes: Returns True if a value is valid. It can raise `ExhaustedError` and `PatternTimeoutError`.
+        free: The types whose values are always valid.
+        clauses: The checks of each keyword that restricts values.
+        follows: The functions that return the targets of the references.
+        rules: The keywords for `fxai.schema.breach`, by the type of the value. None before the first search.
+        words: The expectations in messages, by keyword.
     """
 
     __slots__ = ("clauses", "dialect", "engine", "follows", "free", "resource", "rules", "schema", "takes", "words")
@@ -200,7 +200,7 @@ class Part:
         self.words: dict[str, str] = {}
 
     def accepts(self, value: object) -> bool:
-        """Return whether plain JSON data is valid, and known to be valid within the budget of one validation."""
+        """Return True if a JSON value is valid and a validation can decide this within its budget."""
         try:
             return self.takes(value, Work())
         except (ExhaustedError, PatternTimeoutError):
@@ -211,10 +211,10 @@ class Part:
         return self.engine.part(schema)
 
     def targets(self, work: Work | None = None) -> Iterator[Part]:
-        """Iterate over the schemas that the references of this schema lead to.
+        """Iterate over the targets of the references in this schema.
 
         Args:
-            work: The decision under way, which knows through which resources it came. Default: none.
+            work: The current decision. Its `resources` select the target of a dynamic reference. Default: None.
         """
         for follow in self.follows:
             yield follow(work)

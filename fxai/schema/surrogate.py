@@ -1,8 +1,8 @@
-r"""Half surrogate pairs in text. Use this module before fxai writes text of strangers as JSON.
+r"""Halves of surrogate pairs in text. Use this module before you write text from other sources as JSON.
 
-Python strings can contain half of a surrogate pair, for example from `os.listdir` or from a cut JSON escape. UTF-8 has
-no form for it, so one half would make a whole request impossible. fxai replaces each half with U+FFFD. Two halves side
-by side are one character.
+Python strings can contain half of a surrogate pair, for example from `os.listdir` or from an incomplete JSON escape.
+UTF-8 cannot represent a half, so a single half would prevent a whole request. fxai replaces each half with U+FFFD. Two
+adjacent halves of a pair become one character.
 
 >>> mend_text("caf\udce9.txt") == "caf\ufffd.txt", mend_text("\ud83d\ude00") == "\U0001f600"
 (True, True)
@@ -27,12 +27,12 @@ _HALF: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def is_whole_text(text: str) -> bool:
-    """Return whether a text has no half of a surrogate pair."""
+    """Return True if a string contains no half of a surrogate pair."""
     return text.isascii() or _HALF.search(text) is None
 
 
 def mend_text(text: str) -> str:
-    """Return the text with U+FFFD instead of each half of a surrogate pair. A whole text is returned unchanged."""
+    """Replace each half of a surrogate pair with U+FFFD. Return a string without halves unchanged."""
     return text if is_whole_text(text) else _HALF.sub("\ufffd", _PAIR.sub(_join, text))
 
 
@@ -41,20 +41,20 @@ def _join(pair: re.Match[str]) -> str:
 
 
 def mend_data(value: _T) -> _T:
-    """Return a value whose texts and keys are whole. A value without any half is returned unchanged.
+    """Replace each half of a surrogate pair in the strings and keys of a value. Keep a value without halves.
 
-    Lists, tuples, sets, mappings, Structs, and dataclasses are copied if they contain a half. If two keys become equal,
-    the later key gets a number.
+    fxai copies lists, tuples, sets, mappings, Structs, and dataclasses if they contain a half. If two keys become
+    equal, fxai adds a number to the later key.
 
     Args:
-        value: Plain data, or a Python value of a type with fields.
+        value: A JSON value, or a Python value of a type with fields.
     """
     try:
         msgspec.json.encode(value)
     except UnicodeEncodeError:
         pass
     except (TypeError, ValueError, RecursionError):
-        pass  # msgspec stops at the first problem: halves can follow it
+        pass  # msgspec stops at the first problem, so halves can follow it
     else:
         return value
     try:

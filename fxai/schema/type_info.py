@@ -1,6 +1,7 @@
-"""What a type consists of, by its annotations: members, arms of unions, items, and whether it contains a codec.
+"""The contents of types. Use this module to find members, arms of unions, and codecs by the annotations of a type.
 
-Types are read as written, with what `Annotated` carries; type variables of generic classes are filled in.
+The functions read the annotations of a type, including the metadata of `Annotated`. They replace the type variables of
+generic classes.
 
 >>> from typing import NamedTuple
 >>> class Point(NamedTuple):
@@ -51,10 +52,10 @@ from fxai.schema.pattern import compiled_python_pattern
 Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
 
 ABSENT: Final = msgspec.NODEFAULT
-"""Stands where a member has no default."""
+"""The default of a member without a default."""
 
 _KNOWN: Final = frozenset((str, int, bool, float, type(None), bytes, list, dict, tuple, set, frozenset, object))
-# The types whose values JSON can represent as the text of a key, besides enums and literals.
+# JSON can represent the values of these types as keys. Enums and literals can also be keys.
 _DATES: Final = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
 _KEYS: Final = frozenset((str, int, float, bytes, decimal.Decimal, uuid.UUID, *_DATES))
 _UNION: Final[Any] = Union
@@ -64,7 +65,10 @@ _WRAPPERS: Final = (Required, NotRequired, ReadOnly)
 @final
 @dataclasses.dataclass(frozen=True, slots=True)
 class Member:
-    """One field of a struct, dataclass, TypedDict, named tuple or attrs class."""
+    """A field of a struct, dataclass, TypedDict, named tuple, or attrs class.
+
+    A field has separate names for the attribute, for JSON, and for the constructor.
+    """
 
     name: str
     encode_name: str
@@ -78,21 +82,24 @@ class Member:
 @final
 @dataclasses.dataclass(slots=True)
 class Survey:
-    """What a walk over a type found.
+    """The result of a walk over a type.
+
+    Each attribute except `tags` is True if the type contains at least one part with the property.
 
     Attributes:
-        coded: a codec lies somewhere in the type.
-        open_ended: a place takes any JSON, or the type holds itself: the depth of data is not bounded by the type.
-        floats: a place takes numbers that might not be finite, or anything.
-        listed: a place is an array in JSON but no list in Python, or anything.
-        blurred: a place where equal Python values need not be of the declared type (decimals).
-        sets: a place is a set.
-        hashed: a place is a set, or a mapping by keys, of what is no text: Python's hash of it has no secret.
-        keyed: A mapping has keys that are not plain strings.
-        omitted: A place is a date, a time, or a decimal, for which `msgspec` omits a keyword.
-        objects: a place is declared `object`: anything that JSON can carry.
-        tags: by struct that has one, the name of its tag field.
-        partial: a class was met that holds itself, so that this need not be all that lies inside of one in between.
+        coded: A type with a codec.
+        open_ended: A type that accepts any JSON value, or a class that contains itself. The type does not limit the
+            depth of its data.
+        floats: A type that accepts any value, or numbers that can be infinite or NaN.
+        listed: A type that accepts any value, or that is an array in JSON and not a list in Python.
+        blurred: A decimal. A Python value that equals a decimal can have another type.
+        sets: A set.
+        hashed: A set or a mapping whose values or keys are not strings, so Python's hash of them has no secret.
+        keyed: A mapping with keys that are not plain strings.
+        omitted: A date, a time, or a decimal, because `msgspec` omits a keyword for it.
+        objects: The type `object`. It accepts any JSON value.
+        tags: The names of the tag fields, by struct.
+        partial: A class that contains itself. The results for the classes between both occurrences can be incomplete.
     """
 
     coded: bool = False
@@ -128,7 +135,7 @@ _KNOWN_STRUCTS: Final[WeakKeyDictionary[type[Any], Survey]] = WeakKeyDictionary(
 
 
 def plain_type(tp: Any) -> Any:
-    """Return the type that an alias, a `NewType`, or a type variable names. An alias that contains itself remains."""
+    """Return the type that an alias, a `NewType`, or a type variable names. Keep an alias that contains itself."""
     while True:
         if contains_itself(tp):
             return tp
@@ -147,7 +154,13 @@ def plain_type(tp: Any) -> Any:
 
 
 def codec_of(tp: Any) -> tuple[Any, Codec, tuple[Any, ...]] | None:
-    """The Python type, the codec and what stands after it, of an `Annotated` type that carries a codec."""
+    """Return the Python type, the codec, and the metadata after the codec of an `Annotated` type with a codec.
+
+    Return None for any other type. A `Meta` with a pattern counts as a codec.
+
+    Raises:
+        SchemaError: If a `Meta` precedes the codec.
+    """
     if get_origin(tp) is not Annotated:
         return None
     for index, note in enumerate(tp.__metadata__):
@@ -155,7 +168,7 @@ def codec_of(tp: Any) -> tuple[Any, Codec, tuple[Any, ...]] | None:
             before = [meta for meta in tp.__metadata__[:index] if isinstance(meta, msgspec.Meta)]
             if before:
                 raise SchemaError(
-                    f"{tp!r} has a Meta before its codec; bounds and descriptions are about the JSON form: put it after"
+                    f"{tp!r} has a Meta before its codec. Move the Meta after the codec, because it describes the JSON."
                 )
             return tp.__origin__, *_search_in_time(note, tp.__metadata__[index + 1 :])
     codec, after = _search_in_time(None, tp.__metadata__, tp.__origin__)
@@ -163,10 +176,10 @@ def codec_of(tp: Any) -> tuple[Any, Codec, tuple[Any, ...]] | None:
 
 
 def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple[Any, tuple[Any, ...]]:
-    """Return a codec and the notes after it, with the pattern of a `Meta` moved into a codec with a time limit.
+    """Move the pattern of a `Meta` into a codec with a time limit. Return the codec and the metadata after it.
 
-    `msgspec` searches by `re`, which can take exponential time and cannot be stopped. Without another codec, the codec
-    of the pattern is the result.
+    `msgspec` searches with `re`. A search can then take exponential time, and fxai cannot stop it. If `codec` is None,
+    the result is a codec with only the pattern.
     """
     patterns = [note.pattern for note in after if isinstance(note, msgspec.Meta) and note.pattern is not None]
     if not patterns:
@@ -176,7 +189,7 @@ def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple
         return matching(patterns[-1], tp), after
     wire: Any = Annotated
     keywords: dict[str, Any] = codec.json_schema() or {}
-    if "pattern" in keywords:  # both patterns hold
+    if "pattern" in keywords:  # both patterns apply
         keywords["allOf"] = [*keywords.get("allOf", ()), {"pattern": keywords.pop("pattern")}]
     wire = wire[codec.wire, msgspec.Meta(pattern=patterns[-1])]
     return Codec.make(wire, codec.decode, codec.encode, keywords or None), after
@@ -191,19 +204,19 @@ _META: Final = tuple(name for name in dir(msgspec.Meta) if not name.startswith("
 
 
 def arms_of(tp: Any) -> tuple[Any, ...] | None:
-    """The alternatives of a union, without those that nothing fits; nothing for another type."""
+    """Return the alternatives of a union without `Never` and `NoReturn`. Return None for any other type."""
     if get_origin(tp) in (Union, types.UnionType):
         return tuple(arm for arm in get_args(tp) if arm not in (Never, NoReturn))
     return None
 
 
 def is_class(tp: Any) -> TypeGuard[type[Any]]:
-    """Whether a type is a class."""
+    """Return True if a type is a class."""
     return isinstance(tp, type)
 
 
 def kind_of(tp: Any) -> Kind | None:
-    """Which kind of class with members a type is; nothing for another type."""
+    """Return the kind of a class with members, or None for any other type."""
     cls = get_origin(tp) or tp
     if not is_class(cls):
         return None
@@ -219,9 +232,10 @@ def kind_of(tp: Any) -> Kind | None:
 
 
 def members_of(tp: Any) -> tuple[Member, ...] | None:
-    """The members of a class, inherited ones too, in order; nothing for a type without members.
+    """Return the members of a class in order, including inherited members. Return None for a type without members.
 
-    Raises `SchemaError`: an annotation names what cannot be found.
+    Raises:
+        SchemaError: If an annotation contains an undefined name.
     """
     kind = kind_of(tp)
     if kind is None:
@@ -230,8 +244,8 @@ def members_of(tp: Any) -> tuple[Member, ...] | None:
         return tuple(_READERS[kind](tp, get_origin(tp) or tp))
     except NameError as error:
         raise SchemaError(
-            f"an annotation of {_name(tp)} cannot be resolved: {error}; define the type at module level, or import it"
-            " outside of TYPE_CHECKING"
+            f"cannot resolve an annotation of {_name(tp)}: {error}. Define the type at module level, or import it"
+            " outside TYPE_CHECKING."
         ) from None
 
 
@@ -296,7 +310,7 @@ _READERS: Final[dict[Kind, Callable[[Any, Any], Iterator[Member]]]] = {
 
 
 def _hints(tp: Any, cls: Any) -> dict[str, Any]:
-    """The annotations of a class by name, with the type variables of generic bases filled in."""
+    """Return the annotations of a class by name, with the type arguments of generic bases."""
     filled = _variables(tp)
     return {name: _fill(hint, filled) for name, hint in get_type_hints(cls, include_extras=True).items()}
 
@@ -321,10 +335,11 @@ def _fill(tp: Any, variables: Mapping[Any, Any]) -> Any:
 
 
 def survey(tp: Any) -> Survey:
-    """What lies inside a type, found in one walk.
+    """Walk over a type once and return its contents.
 
     Raises:
-        SchemaError: a place holds a type that has no JSON form and no codec; the message names type, place, remedy.
+        SchemaError: If the type contains a type without a JSON form and without a codec. The message names this type,
+            its location, and the remedy.
     """
     found = Survey()
     _visit(tp, _name(tp), found, (), set())
@@ -344,7 +359,7 @@ def _visit(tp: Any, location: str, found: Survey, inside: tuple[Any, ...], done:
     elif contains_itself(tp):
         raise SchemaError(
             f"the alias {tp} at {location} contains itself, and msgspec cannot decode it. Use a class that contains"
-            " itself, or import pydantic, which can decode the alias."
+            " itself, or import pydantic to decode the alias."
         )
     elif get_origin(tp) is Annotated:
         _visit(tp.__origin__, location, found, inside, done)
@@ -370,7 +385,7 @@ def _visit_container(tp: Any, location: str, found: Survey, inside: tuple[Any, .
 
 
 def find_foreign(tp: Any) -> tuple[Any, tuple[msgspec.Meta, ...]] | None:
-    """Return the type that pydantic decodes, and the `Meta` notes beside it. None if it is no type of pydantic."""
+    """Return the type that pydantic decodes, with its `Meta` notes. Return None if it is not a type of pydantic."""
     if "pydantic" not in sys.modules:
         return None
     from fxai.schema.foreign import foreign_of  # most programs have no types of pydantic
@@ -391,7 +406,7 @@ def _visit_foreign(tp: Any, location: str, found: Survey) -> None:
 
 
 def _check_key(tp: Any, location: str) -> None:
-    """Raise `SchemaError` if JSON cannot represent the keys of a mapping: a key is text, or a value that has a text."""
+    """Raise a `SchemaError` if JSON cannot represent a type as the keys of a mapping."""
     tp = plain_type(tp)
     if (coded := codec_of(tp)) is not None:
         _check_key(coded[1].wire, location)
@@ -403,13 +418,13 @@ def _check_key(tp: Any, location: str) -> None:
             _check_key(arm, location)
     elif not _is_key(tp):
         raise SchemaError(
-            f"{_name(tp)} at {location} cannot be the key of a mapping, because a key in JSON is text: use str, int or"
-            " an enum as the key, or a list of pairs in place of the mapping"
+            f"{_name(tp)} at {location} cannot be the key of a mapping, because a key in JSON is text. Use str, int, or an"
+            " enum as the key, or use a list of pairs."
         )
 
 
 def _check_bounds(tp: Any, location: str) -> None:
-    """Raise `SchemaError` if no JSON Schema states the bounds of the numbers that are the keys of a mapping."""
+    """Raise a `SchemaError` if no JSON Schema can state the bounds of numbers as the keys of a mapping."""
     if not states_bounds(unwrap(msgspec.inspect.type_info(tp))):
         raise SchemaError(
             f"{tp} at {location} cannot be the key of a mapping, because a JSON Schema cannot state the bounds of a"
@@ -431,7 +446,7 @@ def _hold_searchable(codec: Codec, location: str) -> None:
             compiled_python_pattern(codec.decode.pattern)
         except ValueError as error:
             raise SchemaError(
-                f"the pattern {codec.decode.pattern!r} of {location} cannot be searched with a time limit: {error}."
+                f"cannot search the pattern {codec.decode.pattern!r} of {location} with a time limit: {error}."
                 " Write a simpler pattern, or check the text in a codec: Annotated[str, Schema.codec(wire=str,"
                 " decode=…, encode=…)]"
             ) from None
@@ -456,7 +471,7 @@ def _visit_members(tp: Any, found: Survey, inside: tuple[Any, ...], done: set[An
     _check_defaults(tp)
     _visit_hints(tp, hints or ((member.name, member.type) for member in members_of(tp) or ()), own, (*inside, tp), done)
     found.take(own)
-    if hints is not None and not own.partial and not own.tags:  # tags name the class, which would hold it here
+    if hints is not None and not own.partial and not own.tags:  # tags refer to the class and keep it alive
         _KNOWN_STRUCTS[tp] = own
 
 
@@ -484,7 +499,7 @@ def _visit_hints(
 
 
 def _quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
-    """The annotations of a struct as they are, where nothing in them must be resolved: the same, and soon found."""
+    """Return the annotations of a struct if they contain no unresolved names. It is faster than `members_of`."""
     if not is_class(tp) or hasattr(tp, "__orig_bases__") or not issubclass(tp, msgspec.Struct):
         return None
     hints: dict[str, Any] = {}
@@ -526,13 +541,13 @@ def _visit_other(tp: Any, location: str, found: Survey) -> None:
     try:
         node = msgspec.inspect.type_info(tp)
     except (TypeError, RecursionError):
-        return  # msgspec raises when the decoder is made
+        return  # the decoder of msgspec raises the error
     if isinstance(node, msgspec.inspect.CustomType):
         hint = (
             "" if "pydantic" in sys.modules else ". If pydantic knows the type, import pydantic before you use the type"
         )
         raise SchemaError(
-            f"{_name(tp)} at {location} has no JSON form that msgspec knows; carry it by a codec:"
+            f"{_name(tp)} at {location} has no JSON form in msgspec. Use a codec:"
             f" Annotated[{_name(tp)}, Schema.codec(wire=str, decode=…, encode=…)]{hint}"
         )
     found.blurred |= isinstance(node, msgspec.inspect.DecimalType)
