@@ -82,7 +82,7 @@ class Transformer:
         Raises:
             ExhaustedError: If the transformation needs too many steps. The argument is the location.
         """
-        node = self.location((self.reader.root,), "")
+        node = self.transform((self.reader.root,), "")
         if self._overlaps.open:  # compare again, because all definitions exist now
             overlaps = Overlaps(self.nodes)
             for at, nodes in self._unions:
@@ -102,7 +102,7 @@ class Transformer:
 
     # -- places
 
-    def location(self, location: Location, at: str) -> Node | None:
+    def transform(self, location: Location, at: str) -> Node | None:
         """Return the node for all schemas of a value, or None if they accept no value. Messages contain `at`."""
         try:
             return descend(lambda: self._definition(location, at))
@@ -221,7 +221,7 @@ class Transformer:
             return None if node is None else node.with_schema(describe(node.schema, [], [], [words]))
         # The annotations appear once, outside the union.
         bare = tuple(site.without(*ANNOTATIONS) for site in beside)
-        found = [self.location((*bare, branch), branch.pointer) for branch in branches]
+        found = [self.transform((*bare, branch), branch.pointer) for branch in branches]
         nodes = [node for node in found if node is not None]
         if self.is_root(at) and len(nodes) > 1:
             raise LocationError(at, keyword, "providers do not accept a union at the root, so declare one object")

@@ -57,7 +57,7 @@ class Transformation(Protocol):
     """The definitions so far, by name."""
     matcher: Matcher
 
-    def location(self, location: Location, at: str, /) -> Node | None:
+    def transform(self, location: Location, at: str, /) -> Node | None:
         """Return the node for all schemas of one value, or None if they accept no value."""
 
     def weaken(self, site: Site, keyword: str, reason: str, /) -> None:
@@ -236,7 +236,7 @@ def _list(sites: Sequence[Site], at: str, to: Transformation, least: int, most: 
         raise LocationError(at, "items", "the array accepts any items, so declare their type")
     if location is None or most == 0:
         raise LocationError(at, "items", "the array is always empty, so remove it")
-    item = to.location(location, f"{at}/items")
+    item = to.transform(location, f"{at}/items")
     if item is None:
         raise LocationError(at, "items", "the schema of the items accepts no value")
     return array_node(item, _bounds(sites, to, least, most))
@@ -261,7 +261,7 @@ def _tuple(
     items: list[Node] = []
     for index in range(fixed):
         location = _item(sites, index)
-        node = None if location is None else to.location(location, f"{at}/prefixItems/{index}")
+        node = None if location is None else to.transform(location, f"{at}/prefixItems/{index}")
         if node is None:
             most = fixed = index
             break
@@ -287,7 +287,7 @@ def _rest(sites: Sequence[Site], at: str, to: Transformation, fixed: int, least:
         raise LocationError(
             at, "items", "no schema for the items after the first, so set items, items: false, or maxItems"
         )
-    node = to.location(location, f"{at}/items")
+    node = to.transform(location, f"{at}/items")
     if node is None:
         return None
     return array_node(node, _bounds(sites, to, max(least - fixed, 0), None if most is None else most - fixed))
@@ -355,7 +355,7 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformation, *, re
     if not location and required and not any(name in site.get("properties", {}) for site in sites):
         raise LocationError(at, "required", f"the required {name!r} has no schema, so add it to properties")
     site = next((site for site in location if name in site.pointer.rpartition("/")[2]), None)
-    node = to.location(location, site.pointer if site else f"{at}/properties/{name}")
+    node = to.transform(location, site.pointer if site else f"{at}/properties/{name}")
     if node is None or required:
         return None if node is None else Property(node)
     return _optional(node, location, to)
@@ -412,11 +412,11 @@ def _map(sites: Sequence[Site], at: str, to: Transformation, *, bare: bool) -> N
     _hold_described(sites, free, at)
     if not free:
         return None
-    value = to.location(tuple(free), free[0].pointer)
+    value = to.transform(tuple(free), free[0].pointer)
     if value is None:
         return None
     keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
-    key = to.location((*keys, Site(f"{at}/propertyNames/type", {"type": "string"})), f"{at}/propertyNames")
+    key = to.transform((*keys, Site(f"{at}/propertyNames/type", {"type": "string"})), f"{at}/propertyNames")
     return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
 
 
@@ -455,14 +455,14 @@ def _pattern_map(
     if closed and not plain:
         raise LocationError(site.pointer, "patternProperties", f"the provider does not accept the pattern {pattern!r}")
     location = site.under("patternProperties", pattern)
-    value = to.location((location,), location.pointer)
+    value = to.transform((location,), location.pointer)
     if value is None:
         return None
     keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
     name = Site(f"{location.pointer}/name", {"type": "string", "pattern": pattern} if plain else {"type": "string"})
     if not plain:
         to.weaken(site, "patternProperties", f"the provider does not accept the pattern {pattern!r}")
-    key = to.location((name, *keys), name.pointer)
+    key = to.transform((name, *keys), name.pointer)
     return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
 
 
