@@ -418,8 +418,8 @@ def _check_key(tp: Any, location: str) -> None:
             _check_key(arm, location)
     elif not _is_key(tp):
         raise SchemaError(
-            f"{_name(tp)} at {location} cannot be the key of a mapping, because a key in JSON is text. Use str, int, or an"
-            " enum as the key, or use a list of pairs."
+            f"{_name(tp)} at {location} cannot be the key of a mapping, because a key in JSON is text. Use str, int, or"
+            " an enum as the key, or use a list of pairs."
         )
 
 

@@ -162,7 +162,7 @@ def test_a_json_rpc_error_keeps_its_code_and_message(case: Case, tmp_path: Path)
     outcome = _called(_playing(script, tmp_path), {})
 
     assert outcome.result.code == -32601
-    assert "Method not found" in outcome.result.said
+    assert "Method not found" in outcome.result.problem
 
 
 @case("CO-M04")

@@ -128,7 +128,7 @@ def test_call_gives_the_result_as_json(fxai: Run) -> None:
 
     assert json.loads(ended.out) == {"zone": "UTC", "hour": 12}
     assert failed.err == "fxai: tool 'clock' failed: there is no such zone\n"
-    assert json.loads(failed.out)["error"]["failure"]["said"] == "there is no such zone"
+    assert json.loads(failed.out)["error"]["failure"]["problem"] == "there is no such zone"
     assert "the program ended with the exit code 3" in died.err
     assert [each.code for each in (ended, failed, died)] == [0, 1, 1]
 
