@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from fxai.tools.tool_options import (
+from fxai.tools.annotation import (
     AllowedCallers,
     Annotation,
     Annotations,

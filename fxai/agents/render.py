@@ -56,7 +56,8 @@ from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.composite import composite_of
 from fxai.tools.handler import HandlerReturn
 from fxai.tools.tool import Tool
-from fxai.tools.tool_options import CallContext, ToolOptions
+from fxai.tools.tool_info import CallContext
+from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 _P = TypeVar("_P")

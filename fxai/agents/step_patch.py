@@ -33,7 +33,7 @@ from fxai.schema.parsing import is_plain
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.handler import HandlerReturn
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_options import CallContext
+from fxai.tools.tool_info import CallContext
 from fxai.tools.toolkit import AnyBound
 
 _P = TypeVar("_P")

@@ -28,10 +28,12 @@ from fxai.messages.errors import AiError
 from fxai.messages.prompt import PromptInput
 from fxai.schema.codec import Schema
 from fxai.schema.fault import SchemaError
+from fxai.tools.annotation import Resumable
 from fxai.tools.handler import Gives, HandlerOf
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import ToolError
-from fxai.tools.tool_options import CallContext, Resumable, ToolOptions
+from fxai.tools.tool_info import CallContext
+from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 _P = TypeVar("_P")

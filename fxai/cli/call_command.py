@@ -46,7 +46,7 @@ from fxai.tools.tool_error import (
     OutcomeUnknown,
     encode_failure,
 )
-from fxai.tools.tool_options import CallContext
+from fxai.tools.tool_info import CallContext
 
 _REMEDY: Final = """Pass JSON such as '{"a": 1}', @file, or - for stdin."""
 

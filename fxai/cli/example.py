@@ -20,8 +20,9 @@ from fxai.agents.agent import Agent
 from fxai.agents.run_options import Budget
 from fxai.cli.folder import REFUSED, Folder, UnreadablePath, folder
 from fxai.effects.effect import Gen
+from fxai.tools.annotation import Destructive, OpenWorld, Readonly
 from fxai.tools.tool import Tool
-from fxai.tools.tool_options import Destructive, Example, OpenWorld, Readonly
+from fxai.tools.tool_info import Example
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 PROMPTS: Final = (

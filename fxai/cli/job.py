@@ -7,7 +7,7 @@
 A tool of an MCP server needs an approval unless the server marks the tool read-only. The mark is only a hint, and a
 client must not trust it more than it trusts the server.
 
->>> from fxai.tools.tool_options import Readonly
+>>> from fxai.tools.annotation import Readonly
 >>> from fxai.tools.tool import Tool
 >>> look, change = Tool.make("look", success=str).annotate(Readonly, True), Tool.make("change", success=str)
 >>> [asks_by_caution(tool) for tool in require_approval(Toolkit.make(look, change))]
@@ -43,9 +43,9 @@ from fxai.effects.scope import Scope
 from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
 from fxai.schema.display import in_line
+from fxai.tools.annotation import Readonly
 from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_options import Readonly
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:

@@ -56,10 +56,10 @@ from fxai.schema.display import one_line
 from fxai.schema.fault import DecodeError, SchemaError, found_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json_unsafe
+from fxai.tools.annotation import Annotation, Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
 from fxai.tools.identity import ToolConflictError
 from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_options import Annotation, Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
 from fxai.tools.toolkit import Toolkit, bound_of
 
 if TYPE_CHECKING:

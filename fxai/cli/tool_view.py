@@ -29,9 +29,9 @@ from fxai.schema.display import one_line
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.request_form import COMPATIBLE_CHAT
+from fxai.tools.annotation import Strict
 from fxai.tools.identity import NameConflictError
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_options import Strict
 
 if TYPE_CHECKING:
     from fxai.cli.target import TargetTools

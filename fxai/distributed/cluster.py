@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from distributed.security import Security
 
-    from fxai.tools.call_key import CallKey
+    from fxai.tools.tool_info import CallKey
 
 
 @final

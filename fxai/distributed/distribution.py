@@ -50,10 +50,10 @@ from fxai.effects.tracing import Tracer
 from fxai.effects.waker import Home, Waker
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
-from fxai.tools.call_key import CallKey
+from fxai.tools.annotation import Idempotent, Readonly
 from fxai.tools.handler import CallInfo, Given, Gives, context_of
 from fxai.tools.tool_error import CallFailureError, InvalidResult, nearest_name
-from fxai.tools.tool_options import Idempotent, Readonly, ToolInfo
+from fxai.tools.tool_info import CallKey, ToolInfo
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)

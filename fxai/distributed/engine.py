@@ -18,7 +18,7 @@ from typing_extensions import override
 from fxai.distributed.envelope import CallEnvelope
 
 if TYPE_CHECKING:
-    from fxai.tools.call_key import CallKey
+    from fxai.tools.tool_info import CallKey
 
 
 @final

@@ -36,7 +36,7 @@ from fxai.tools.tool_error import (
     OutcomeUnknown,
     UnknownTool,
 )
-from fxai.tools.tool_options import ToolInfo
+from fxai.tools.tool_info import ToolInfo
 
 WIDE: Final = Limits(max_bytes=1 << 30, max_depth=500, max_values=50_000_000)
 """The limits for messages of the other side, which the program trusts."""

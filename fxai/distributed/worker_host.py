@@ -49,9 +49,8 @@ from fxai.effects.tracing import Tracer
 from fxai.messages.prompt import Prompt
 from fxai.schema.codec import Schema
 from fxai.tools.call import Call, Outcome
-from fxai.tools.call_key import CallKey
 from fxai.tools.tool_error import HandlerUnavailable, OutcomeUnknown
-from fxai.tools.tool_options import ToolInfo
+from fxai.tools.tool_info import CallKey, ToolInfo
 from fxai.tools.toolkit import bound_of
 
 _LOG: Final = logging.getLogger("fxai.distributed")

@@ -42,7 +42,7 @@ from fxai.tools.tool_error import (
     UnknownTool,
     encode_failure,
 )
-from fxai.tools.tool_options import ToolInfo
+from fxai.tools.tool_info import ToolInfo
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _BEGUN: Final = "it started but did not finish, so its outcome is unknown"

@@ -73,12 +73,12 @@ from fxai.models.approval import digest_of
 from fxai.models.interceptor import InterceptedCall, Interceptor, RunInfo, TurnInfo, WorkInfo
 from fxai.models.model_request import ModelRequest
 from fxai.schema.fault import DecodeError
+from fxai.tools.annotation import Idempotent, Readonly, Resumable
 from fxai.tools.call import Outcome
-from fxai.tools.call_key import CallKey
 from fxai.tools.handler import InnerCall, joins_calls
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import OutcomeUnknown
-from fxai.tools.tool_options import Idempotent, Readonly, Resumable
+from fxai.tools.tool_info import CallKey
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _INSIDE: Final = "inside"

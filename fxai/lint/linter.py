@@ -35,18 +35,12 @@ from fxai.lint.rule import OTHERS, PROVIDERS, RULES, Entry, Finding, Provider, S
 from fxai.lint.structure import strict_findings, structure_findings
 from fxai.schema.data import is_object
 from fxai.schema.fault import Fault, pointer_to
+from fxai.tools.annotation import Annotation, CacheControl, DeferLoading, Destructive, Readonly
 from fxai.tools.call import as_decode_failure
 from fxai.tools.handler import Given, HandlerError, missing_services
 from fxai.tools.identity import Identity
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_options import (
-    Annotation,
-    CacheControl,
-    DeferLoading,
-    Destructive,
-    Readonly,
-    example_faults,
-)
+from fxai.tools.tool_info import example_faults
 
 
 def attribute_findings(subject: Subject) -> Iterator[Finding]:

@@ -42,7 +42,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import Subschema, target, walk
 from fxai.schema.request_form import NAMES_OF_PROPERTIES, request_form
 from fxai.schema.strict import NULL_LOST, strict_form
-from fxai.tools.tool_options import ExplicitNull, Strict
+from fxai.tools.annotation import ExplicitNull, Strict
 
 _ABOUT: Final = {
     "numbers": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),

@@ -41,7 +41,7 @@ from fxai.mcp.settings import (
 from fxai.tools.handler import Gives
 from fxai.tools.identity import FailureMode
 from fxai.tools.source import ToolSource
-from fxai.tools.tool_options import Validation
+from fxai.tools.tool_info import Validation
 
 
 class ClientOptions(TypedDict, total=False):

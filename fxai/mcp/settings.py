@@ -27,7 +27,7 @@ from fxai.effects.effect import EffectOf
 from fxai.mcp.pin import Pins
 from fxai.schema.budget import MAX_LEVELS
 from fxai.tools.identity import FailureMode
-from fxai.tools.tool_options import Validation
+from fxai.tools.tool_info import Validation
 
 _RUNNER: Final = re.compile(r"(uvx?|npx|pipx|node|python[\d.]*|bunx?|deno|docker|bash|sh|py|run|exec)(\.exe)?")
 _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # by RFC 9110, 5.6.2

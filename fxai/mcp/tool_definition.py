@@ -20,8 +20,7 @@ from fxai.schema.budget import deeper_than
 from fxai.schema.data import frozen
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.tool import Tool
-from fxai.tools.tool_options import (
+from fxai.tools.annotation import (
     Annotation,
     Annotations,
     Destructive,
@@ -32,6 +31,7 @@ from fxai.tools.tool_options import (
     Readonly,
     Title,
 )
+from fxai.tools.tool import Tool
 
 HINTS: Final[dict[str, Annotation[bool]]] = {
     "readOnlyHint": Readonly,

@@ -34,9 +34,9 @@ from fxai.effects.stream import AnyStream
 from fxai.messages.part import ToolCall
 from fxai.messages.prompt import Prompt
 from fxai.models.model_request import ModelRequest
-from fxai.tools.call_key import CallKey
 from fxai.tools.handler import InnerCall, InnerCalls
 from fxai.tools.tool import Tool
+from fxai.tools.tool_info import CallKey
 
 _T = TypeVar("_T")
 _E = TypeVar("_E")

@@ -39,9 +39,9 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.request_form import RequestForm, RequestRules, request_form
 from fxai.schema.strict import StrictForm, StrictRules, UnsupportedFeature, resolve_strict
 from fxai.schema.surrogate import mend_data
+from fxai.tools.annotation import ExplicitNull, Strict
 from fxai.tools.identity import NameMap, NameRule
 from fxai.tools.tool import ExternalTool, Tool
-from fxai.tools.tool_options import ExplicitNull, Strict
 
 
 def file_note(part: FilePart) -> str:

@@ -33,7 +33,7 @@ from fxai.models.interceptor import LeftRunError, WorkInfo
 from fxai.models.model_request import Repair, ToolChoices, allows
 from fxai.tools.call import Call, Outcome
 from fxai.tools.tool_error import Interrupted, InvalidParameters, OutcomeUnknown, UnknownTool, encode_failure
-from fxai.tools.tool_options import ToolInfo
+from fxai.tools.tool_info import ToolInfo
 
 
 @final

@@ -30,9 +30,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.testing.generation.instance import ANYTHING, instance_of, miss_of
 from fxai.testing.generation.scalar import characters, register_format
 from fxai.testing.generation.schema_document import Draft, document_of, struct_of, type_of
-from fxai.tools.call import as_decode_failure
-from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_options import (
+from fxai.tools.annotation import (
     Annotations,
     Destructive,
     ExplicitNull,
@@ -44,6 +42,8 @@ from fxai.tools.tool_options import (
     Strict,
     Title,
 )
+from fxai.tools.call import as_decode_failure
+from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import Toolkit
 
 __all__ = [

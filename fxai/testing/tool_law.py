@@ -31,9 +31,9 @@ from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_faults, strict_form
 from fxai.testing.law import Break, Law, NoExamplesError, OneSidedLawWarning, Trial
+from fxai.tools.annotation import Annotations, ExplicitNull, Strict
 from fxai.tools.identity import NameConflictError, NameMap, NameRule
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_options import Annotations, ExplicitNull, Strict
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from fxai.tools.tool_error import (
     ToolError,
     UnknownTool,
 )
-from fxai.tools.tool_options import CallContext, Example, NeedsApproval, ToolInfo, ToolOptions, Validation
+from fxai.tools.tool_info import CallContext, Example, NeedsApproval, ToolInfo, Validation
+from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ from fxai.schema.parsing import (
     written,
 )
 from fxai.schema.surrogate import mend_data
-from fxai.tools.call_key import CallKey
+from fxai.tools.annotation import JsonText
 from fxai.tools.handler import Answering, ToolExecution, missing_handler
 from fxai.tools.tool_error import (
     CallFailure,
@@ -70,7 +70,7 @@ from fxai.tools.tool_error import (
     UnknownTool,
     encode_failure,
 )
-from fxai.tools.tool_options import CallContext, JsonText, ToolInfo
+from fxai.tools.tool_info import CallContext, CallKey, ToolInfo
 
 if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt

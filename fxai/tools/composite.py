@@ -37,6 +37,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.document import relocate
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
+from fxai.tools.annotation import Annotations, Destructive, ExplicitNull, Idempotent, OpenWorld, Readonly
 from fxai.tools.call import Call, Outcome, model_output
 from fxai.tools.handler import (
     Answering,
@@ -51,18 +52,8 @@ from fxai.tools.handler import (
 )
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, OutcomeUnknown, encode_failure
-from fxai.tools.tool_options import (
-    Annotations,
-    CallContext,
-    Destructive,
-    ExplicitNull,
-    Idempotent,
-    NeedsApproval,
-    OpenWorld,
-    Readonly,
-    ToolInfo,
-    ToolOptions,
-)
+from fxai.tools.tool_info import CallContext, NeedsApproval, ToolInfo
+from fxai.tools.tool_options import ToolOptions
 
 _T_co = TypeVar("_T_co", covariant=True)
 

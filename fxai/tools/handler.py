@@ -65,7 +65,7 @@ from fxai.effects.scope import scoped
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.effects.tracing import Operation
 from fxai.tools.identity import Identity
-from fxai.tools.tool_options import CallContext, ToolInfo
+from fxai.tools.tool_info import CallContext, ToolInfo
 from fxai.tools.type_hints import needed_services
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.type_info import arms_of
-from fxai.tools.tool_options import CallContext
+from fxai.tools.tool_info import CallContext
 from fxai.tools.type_hints import WRITTEN, Returned, hints_of, read_return
 
 _Q = ParamSpec("_Q")

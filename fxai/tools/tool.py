@@ -6,7 +6,7 @@ names, types, defaults, and descriptions of the tool from the function's signatu
 function tool can return a bare success. If the function declares a `Result`, the tool keeps the failure type.
 
 >>> import msgspec
->>> from fxai.tools.tool_options import Readonly
+>>> from fxai.tools.annotation import Readonly
 >>> class City(msgspec.Struct, frozen=True):
 ...     name: str
 >>> weather = Tool.make("weather", parameters=City, success=float).annotate(Readonly, True)
@@ -63,17 +63,14 @@ from fxai.tools.function import FunctionOptions, ToolFunction, name_of
 from fxai.tools.handler import Gives, HandlerOf, HandlerReturn, handler_layer, threading_of, typed_call
 from fxai.tools.identity import Identity, Kind, ProviderTool
 from fxai.tools.signature import Arguments
+from fxai.tools.tool_info import CallContext, ToolInfo, Validation, check_examples
 from fxai.tools.tool_options import (
-    CallContext,
     FormOptions,
     FormProvider,
     ToolCombinators,
-    ToolInfo,
     ToolOptions,
     TypeOptions,
     TypeProvider,
-    Validation,
-    check_examples,
     check_name,
     option_fields,
 )

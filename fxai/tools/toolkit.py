@@ -33,6 +33,7 @@ from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
 from fxai.schema.parsing import CALL_LIMITS, Limits
+from fxai.tools.annotation import Annotation, Annotations
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.function import tools_of
 from fxai.tools.handler import Gives, MethodsOf, check_doubled, check_handlers
@@ -40,7 +41,7 @@ from fxai.tools.identity import Identity, OnConflict, join_by_name
 from fxai.tools.live_tools import follow, merge_again
 from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool
 from fxai.tools.tool_error import ToolError, nearest_name
-from fxai.tools.tool_options import Annotation, Annotations, ToolOptions
+from fxai.tools.tool_options import ToolOptions
 
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite

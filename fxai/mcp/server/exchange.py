@@ -64,6 +64,7 @@ from fxai.mcp.server.snapshot import ServedTool, Snapshot, title_as_hint
 from fxai.messages.message import FilePart, TextPart
 from fxai.schema.data import is_array, is_object
 from fxai.schema.display import in_line
+from fxai.tools.annotation import Title
 from fxai.tools.call import Call, Outcome
 from fxai.tools.handler import in_threads
 from fxai.tools.tool import AnyTool
@@ -79,7 +80,6 @@ from fxai.tools.tool_error import (
     UnknownTool,
     encode_failure,
 )
-from fxai.tools.tool_options import Title
 
 
 def text_of(value: Any) -> str:

@@ -3,7 +3,7 @@
 MCP arguments are always an object. If the parameters of a tool are another type, the tool receives the member `value`.
 A replaced snapshot exists until its running calls end. Then fxai releases the resources of its layer.
 
->>> from fxai.tools.tool_options import Readonly
+>>> from fxai.tools.annotation import Readonly
 >>> from fxai.tools.tool import Tool
 >>> served = ServedTool.of(Tool.make("double", parameters=int, success=int).annotate(Readonly, True), "double")
 >>> served.document["annotations"], served.document["inputSchema"]["required"], served.params({"value": 4})
@@ -30,11 +30,11 @@ from fxai.schema.data import copy_data, is_array, is_object
 from fxai.schema.document import relocate
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import lookup
+from fxai.tools.annotation import Meta, Title
 from fxai.tools.call import Call
 from fxai.tools.handler import HandlerError
 from fxai.tools.identity import NameConflictError, NameRule
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_options import Meta, Title
 from fxai.tools.toolkit import AnyBound
 
 _VALUE: Final = "value"

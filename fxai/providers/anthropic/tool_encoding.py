@@ -40,9 +40,7 @@ from fxai.providers.anthropic.known_models import TABLE
 from fxai.schema.data import is_array, is_object
 from fxai.schema.request_form import MESSAGES
 from fxai.schema.strict import ANTHROPIC, resolve_strict
-from fxai.tools.identity import NameMap, NameRule
-from fxai.tools.tool import AnyTool
-from fxai.tools.tool_options import (
+from fxai.tools.annotation import (
     AllowedCallers,
     CacheControl,
     CacheTime,
@@ -52,6 +50,8 @@ from fxai.tools.tool_options import (
     OutputSchema,
     Strict,
 )
+from fxai.tools.identity import NameMap, NameRule
+from fxai.tools.tool import AnyTool
 
 _MARK: Final = "cache_control"
 _LONG: Final = "1h"

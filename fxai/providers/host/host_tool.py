@@ -30,7 +30,8 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.tools.handler import HandlerOf
 from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_options import CallContext, ToolOptions
+from fxai.tools.tool_info import CallContext
+from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 _P = TypeVar("_P")

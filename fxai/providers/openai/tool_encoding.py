@@ -36,9 +36,7 @@ from fxai.providers.openai.known_models import facts as known_facts
 from fxai.schema.parsing import parse_json
 from fxai.schema.request_form import CHAT, RESPONSES, RequestRules
 from fxai.schema.strict import OPENAI
-from fxai.tools.identity import NameMap, NameRule
-from fxai.tools.tool import AnyTool
-from fxai.tools.tool_options import (
+from fxai.tools.annotation import (
     AllowedCallers,
     CacheControl,
     Caller,
@@ -49,6 +47,8 @@ from fxai.tools.tool_options import (
     Strict,
     ToolNamespace,
 )
+from fxai.tools.identity import NameMap, NameRule
+from fxai.tools.tool import AnyTool
 
 Api: TypeAlias = Literal["responses", "chat"]
 """Responses, or Chat Completions, which other servers also support."""

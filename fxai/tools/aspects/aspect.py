@@ -50,7 +50,7 @@ from fxai.tools.handler import (
 )
 from fxai.tools.identity import Identity
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_options import CallContext, ToolInfo
+from fxai.tools.tool_info import CallContext, ToolInfo
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")

@@ -27,9 +27,9 @@ from fxai.effects.service import Clock
 from fxai.effects.waker import SharedEvent
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
+from fxai.tools.annotation import Idempotent, Readonly
 from fxai.tools.aspects.aspect import Aspect, Invocation, Wrap
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_options import Idempotent, Readonly
 
 _P = TypeVar("_P")
 _F = TypeVar("_F")
