@@ -17,12 +17,12 @@ import msgspec
 from typing_extensions import override
 
 AfterCrash: TypeAlias = Literal["release", "commit"]
-"""The fate of a reservation whose owner died: it is released, or it counts as used."""
+"""The fate of a reservation whose owner died: fxai releases it, or counts it as used."""
 
 MOST: Final = (1 << 62) - 1
 """The largest amount. A larger count becomes this amount."""
 
-_SLOTS: Final = 60  # parts of a window, so that many uses need few rows
+_SLOTS: Final = 60  # parts of a window: a few rows can contain any number of uses
 
 
 @final
@@ -35,7 +35,7 @@ class Claim(msgspec.Struct, frozen=True):
     most: int
     """The maximum under the key, in total or within the window."""
     seconds: float | None = None
-    """The window in seconds. Older uses do not count. None means that all uses count. A key has one window."""
+    """The window in seconds. Older uses do not count. If it is None, all uses count. A key has one window."""
 
     def __post_init__(self) -> None:
         if self.amount < 0:
@@ -50,7 +50,7 @@ class Claim(msgspec.Struct, frozen=True):
         return 0 if self.seconds is None else int(at // (self.seconds / _SLOTS))
 
     def end_of(self, slot: int) -> float:
-        """Return the time at which a slot no longer counts. It counts until all of it is older than the window."""
+        """Return the end time of a slot. A slot counts until all its uses are older than the window."""
         return float("inf") if self.seconds is None else (slot + 1) * (self.seconds / _SLOTS) + self.seconds
 
 
@@ -69,13 +69,13 @@ class LimitExceeded(msgspec.Struct, frozen=True):
     claim: Claim
     level: Level
     retry_at: float | None
-    """The time at which enough committed amounts no longer count, in seconds since 1970. None if it is unknown, because
-    it depends on reservations, or if that never happens."""
+    """The time when enough committed amounts have expired, in seconds since 1970. The value is None if it depends
+    on reservations, or if the amounts never expire."""
     ahead: int = 0
-    """Number of waiting requests before this one."""
+    """Number of requests that wait before this request."""
 
     def by_clock(self, ahead: float) -> LimitExceeded:
-        """Return the refusal with its time on another clock, which is `ahead` seconds behind the clock of the store."""
+        """Return the refusal with its time on another clock. The clock of the store is `ahead` seconds ahead of it."""
         if not ahead or self.retry_at is None:
             return self
         return msgspec.structs.replace(self, retry_at=self.retry_at - ahead)
@@ -118,7 +118,7 @@ class Rows(ABC):
     """The stored rows inside a transaction that is exclusive for its keys."""
 
     ahead: float = 0.0
-    """Seconds by which the clock of the store is ahead of the clock of this machine."""
+    """Seconds from the clock of this machine to the clock of the store. Positive if the clock of the store is ahead."""
 
     @abstractmethod
     def uses(self, key: str) -> Mapping[int, int]:
@@ -220,7 +220,7 @@ def level_of(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, 
 
 
 def refusal_of(rows: Rows, claim: Claim, id_: str, now: float) -> LimitExceeded | None:
-    """Return why a claim must wait or fail now. None if its amount is available and no earlier claim waits."""
+    """Return why a claim must wait or fail now, or None if its amount is available and no earlier claim waits."""
     level, used = level_of(rows, claim, now)
     ahead = 0 if claim.seconds is None else _ahead(rows, claim.key, id_, now)
     missing = level.committed + level.reserved + claim.amount - claim.most

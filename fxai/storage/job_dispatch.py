@@ -1,6 +1,7 @@
-"""DBOS in a worker: it takes jobs from their queues, hands them over, and writes their results.
+"""The dispatcher of a worker process. It runs DBOS, delivers jobs to the workers, and writes the results.
 
-DBOS has one instance in a process, so the workers of a process share it. This module uses the public API of DBOS alone.
+DBOS has a single instance per process, so the workers of a process share it. This module uses only the public API of
+DBOS.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import msgspec
 from fxai.storage.job_table import APPLICATION, VERSION, Held, JobTable, location_of, raising_os_errors, result_of
 from fxai.storage.worker_lock import WorkerLock
 
-_PAUSE: Final = 0.1  # seconds between two looks of DBOS for jobs, for each kind
-_LAG: Final = 10.0  # seconds that DBOS has to hand over a job that it took, and to write a result
+_PAUSE: Final = 0.1  # seconds between two queries of DBOS for jobs, for each kind
+_LAG: Final = 10.0  # maximum seconds for DBOS to deliver a job that it took, and to write a result
 
 
 @final
@@ -33,14 +34,14 @@ class ClaimedJob(msgspec.Struct, frozen=True):
     kind: str
     id: str
     attempt: int
-    """The number of workers that have had the job, from 1. Earlier workers were lost or ended."""
+    """The number of workers that have received the job, starting at 1. Earlier workers died or ended."""
     text: str
     damage: str = ""
-    """Why the row in the database is not a job. Empty if it is a job."""
+    """The error in the row of the database, or an empty string for a valid job."""
 
 
 class _Given(msgspec.Struct, frozen=True):
-    """A job that DBOS hands over."""
+    """A job that DBOS delivers."""
 
     kind: str
     id: str
@@ -58,37 +59,37 @@ class Dispatcher:
 
     def __init__(self, location: Path | str, kinds: Iterable[str]) -> None:
         self.name: str = uuid4().hex
-        """The name of the workers for others. No other process ever has it."""
+        """The unique name of the workers for other processes."""
         self._location = location
         self._kinds = [*kinds]
         self._held = ExitStack()
-        self._wakes: dict[Callable[[], object], int] = {}  # of the workers, with their numbers of jobs
+        self._wakes: dict[Callable[[], object], int] = {}  # by worker: its maximum number of jobs
         self._turn = threading.Lock()
-        self._arrived: dict[str, _Given] = {}  # by their ids, the first that arrived first
-        self._futures: dict[str, list[Future[_JobEnd]]] = {}  # of the jobs that arrived and have not ended
-        self._ended: dict[str, tuple[float, str | None]] = {}  # when jobs ended whose result DBOS writes
-        self._strange: dict[str, float] = {}  # since when this process has jobs that did not arrive
+        self._arrived: dict[str, _Given] = {}  # by ID, in the order of arrival
+        self._futures: dict[str, list[Future[_JobEnd]]] = {}  # for jobs that arrived and have not ended
+        self._ended: dict[str, tuple[float, str | None]] = {}  # end times of jobs whose results DBOS writes
+        self._strange: dict[str, float] = {}  # jobs that did not arrive, with the time of their first check
         self._is_closed = False
 
     @staticmethod
     def join(location: Path | str, kinds: Iterable[str], most: int, wake: Callable[[], object]) -> Dispatcher:
-        """Return the dispatcher of this process, for one more worker.
+        """Return the dispatcher of this process for a further worker.
 
         Args:
-            location: The place of the work queue.
+            location: The location of the work queue.
             kinds: The kinds of the jobs.
-            most: Maximum number of jobs of the worker at once.
-            wake: Called in another thread when a job arrives.
+            most: Maximum number of concurrent jobs of the worker.
+            wake: The callback for each new job. The dispatcher calls it in another thread.
 
         Raises:
-            OSError: This process has a worker of other jobs, or an instance of DBOS, or the database refuses.
+            OSError: If this process has a worker of other jobs or another instance of DBOS, or if the database refuses.
         """
         with _starting:
             found = _current[0] if _current else Dispatcher(location, kinds)
             if found._location != location or not {*kinds} <= {*found._kinds}:
                 raise OSError(
-                    "this process has a worker of other jobs, and DBOS has one instance in a process. "
-                    "Start the second worker in another process, or give its jobs to the first worker."
+                    "a process has a single instance of DBOS, and this process has a worker of other jobs. "
+                    "Start the second worker in another process, or pass all jobs to the first worker."
                 )
             if not _current:
                 found._start(most)
@@ -116,7 +117,7 @@ class Dispatcher:
             }
             DBOS(config=config)
             if DBOS.executor_id != self.name:
-                raise OSError("this process uses DBOS, which has one instance. Start the worker in another process.")
+                raise OSError("the program already uses DBOS in this process. Start the worker in another process.")
             stack.callback(DBOS.destroy)
             for kind in self._kinds:
                 _register(kind)
@@ -125,10 +126,10 @@ class Dispatcher:
             self._held = stack.pop_all()
 
     def leave(self, wake: Callable[[], object]) -> None:
-        """Give back the jobs of a worker that ends. The last worker ends the instance of DBOS.
+        """Release the jobs of a worker that ends, so that other workers can run them. The last worker also ends DBOS.
 
         Raises:
-            OSError: The database refuses. Others find the jobs when the lock is free.
+            OSError: If the database refuses. Then other workers release the jobs when the lock is free.
         """
         with _starting:
             self._wakes.pop(wake, None)
@@ -145,11 +146,11 @@ class Dispatcher:
                     self._held.close()
 
     def stop(self, wake: Callable[[], object], grace: float) -> None:
-        """Take no more jobs for a worker that ends.
+        """Stop accepting jobs for a worker that ends.
 
         Args:
-            wake: The worker, as for `join`.
-            grace: Maximum seconds to wait for the jobs that the last worker runs.
+            wake: The callback of the worker, as for `join`.
+            grace: Maximum seconds to wait for the running jobs of the last worker.
         """
         with _starting:
             if [*self._wakes] == [wake]:
@@ -164,7 +165,7 @@ class Dispatcher:
             DBOS.destroy(workflow_completion_timeout_sec=ceil(grace))
 
     def refuse(self) -> None:
-        """Drop the jobs that arrived and that no worker has taken, and the jobs that arrive later."""
+        """Drop the arrived jobs that no worker has taken, and all jobs that arrive later."""
         with self._turn:
             self._is_closed = True
             given = [*self._arrived]
@@ -174,7 +175,7 @@ class Dispatcher:
     # -- called in the event loop of DBOS
 
     async def run(self, kind: str, job: str, text: object) -> dict[str, str]:
-        """Return the result of a job when its worker has it."""
+        """Wait for the result of a job, and return it."""
         from dbos import PortableWorkflowError
 
         future: Future[_JobEnd] = Future()
@@ -182,7 +183,7 @@ class Dispatcher:
             if self._is_closed:
                 raise asyncio.CancelledError
             self._strange.pop(job, None)
-            if job in self._futures:  # this worker runs it: it was given back although it was not lost
+            if job in self._futures:  # a worker still runs the job, but another process returned it to the queue
                 self._futures[job].append(future)
             else:
                 self._futures[job] = [future]
@@ -201,7 +202,7 @@ class Dispatcher:
         return bool(self._arrived)
 
     def take(self, kinds: Container[str], most: int) -> list[ClaimedJob]:
-        """Return jobs of some kinds that have arrived, at most so many."""
+        """Return at most `most` arrived jobs of the kinds."""
         with self._turn:
             given = [*islice((one for one in self._arrived.values() if one.kind in kinds), most)]
             for one in given:
@@ -215,7 +216,7 @@ class Dispatcher:
         return [_claim_of(one, 1 + losses.get(one.id, 0)) for one in given]
 
     def end(self, job: str, text: str, *, is_failure: bool = False) -> None:
-        """Let DBOS write the result of a job, unless the job was cancelled or another worker has it."""
+        """Let DBOS write the result of a job. DBOS ignores it if the job was cancelled or has another worker."""
         with self._turn:
             futures = self._futures.pop(job, [])
             self._ended[job] = time.monotonic(), None if is_failure else text
@@ -223,7 +224,7 @@ class Dispatcher:
             future.set_result(_JobEnd(text, is_failure))
 
     def drop(self, job: str) -> str | None:
-        """Forget a job, and let DBOS write nothing more. Return its result if it ended less than 10 seconds ago."""
+        """Forget a job, so that DBOS writes no result. Return its result if the job ended less than 10 seconds ago."""
         with self._turn:
             self._arrived.pop(job, None)
             futures = self._futures.pop(job, [])
@@ -233,10 +234,10 @@ class Dispatcher:
         return text
 
     def look(self, seen: Held) -> set[str]:
-        """Compare the jobs of this process in the database with its own. Return the jobs that are lost in between.
+        """Confirm cancelled jobs that no worker runs. Return the jobs that DBOS took but did not deliver.
 
         Args:
-            seen: The jobs in the database. The cancelled jobs that no worker runs are confirmed as stopped.
+            seen: The jobs of this process in the database.
         """
         stopped = seen.stopping - self._taken_jobs()
         self._table.confirm_cancelled({job: self.drop(job) for job in stopped})
@@ -248,7 +249,7 @@ class Dispatcher:
             return {job for job, since in self._strange.items() if now - since > _LAG}
 
     def bury(self, other: str) -> None:
-        """Give back the jobs of another process if it is dead."""
+        """Release the jobs of another process if that process is dead."""
         if self._lock.take(other):
             try:
                 self._table.give_back(other)
@@ -256,7 +257,7 @@ class Dispatcher:
                 self._lock.free(other)
 
     def holds(self) -> bool:
-        """Return True if this process has its lock. If not, others take it for dead."""
+        """Return True if this process has its lock. Otherwise, other workers consider it dead."""
         return self._lock.holds()
 
     def _taken_jobs(self) -> set[str]:
@@ -268,7 +269,7 @@ class Dispatcher:
             return self._futures.keys() | self._ended.keys()
 
     def _wait_for_results(self) -> None:
-        """Wait until DBOS has written the results of the jobs that ended, at most 10 seconds."""
+        """Wait at most 10 seconds until DBOS has written the results of the ended jobs."""
         until = time.monotonic() + _LAG
         while time.monotonic() < until:
             held = self._table.jobs_by_worker().get(self.name)
@@ -281,8 +282,8 @@ class Dispatcher:
 
 
 _starting: Final = threading.Lock()
-_current: Final[list[Dispatcher]] = []  # at most one
-_registered: Final[set[str]] = set()  # DBOS knows a workflow as long as the process lives
+_current: Final[list[Dispatcher]] = []  # at most one dispatcher
+_registered: Final[set[str]] = set()  # DBOS cannot unregister a workflow
 
 
 def _register(kind: str) -> None:
@@ -302,4 +303,4 @@ def _register(kind: str) -> None:
 def _claim_of(given: _Given, attempt: int) -> ClaimedJob:
     if isinstance(given.text, str):
         return ClaimedJob(given.kind, given.id, attempt, given.text)
-    return ClaimedJob(given.kind, given.id, attempt, "", "the row in the database has no text")
+    return ClaimedJob(given.kind, given.id, attempt, "", "the row in the database does not contain the text of a job")

@@ -1,7 +1,7 @@
 """The connections of a work queue to its database, for DBOS and for fxai's own tables. Needs the extra `durable`.
 
-DBOS unpickles a row that claims to be pickled. The connections of this module deliver the claim that the row is JSON
-instead: DBOS then refuses the row, and a row runs no code.
+DBOS unpickles a row whose serialization is pickle. The connections of this module replace this serialization with JSON.
+Then DBOS refuses the row, so no row can run code.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder, open_engine(Path(folder) / "jobs.db") as engine:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Dialect, Engine
     from sqlalchemy.pool import ConnectionPoolEntry
 
-_PICKLE: Final = b"py_pickle"  # the serialization of a row that DBOS unpickles, whatever its serializer is
+_PICKLE: Final = b"py_pickle"  # DBOS unpickles rows with this serialization, even with another serializer
 _JSON: Final = "portable_json"
 _MARK: Final = "CREATE TABLE IF NOT EXISTS fxai_jobs (version TEXT) STRICT"
 _TABLES: Final = (
@@ -37,13 +37,13 @@ _TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS fxai_job_open ON fxai_job (id) WHERE cancelled > 0 AND ended = 0",
     "CREATE TABLE IF NOT EXISTS fxai_job_dbos (version TEXT PRIMARY KEY)",
 )
-_IDLE: Final = 1.0  # seconds without use after which a connection is tested
-_LOCK: Final = 0x6678_6169  # of PostgreSQL, for programs that make the tables at the same time
+_IDLE: Final = 1.0  # idle seconds of a connection before fxai tests it
+_LOCK: Final = 0x6678_6169  # a lock of PostgreSQL, for programs that create the tables at the same time
 
 
 @contextmanager
 def open_engine(location: Path | str) -> Generator[Engine]:
-    """Yield the connections to a database whose tables exist.
+    """Return a context with the connections to a database. fxai creates the tables first.
 
     Args:
         location: The path of a SQLite database, or the URL of a PostgreSQL database.
@@ -57,7 +57,7 @@ def open_engine(location: Path | str) -> Generator[Engine]:
 
 
 def _migrate(engine: Engine, location: Path | str) -> None:
-    """Make the tables, unless this version of DBOS has made them before."""
+    """Create the tables, unless this version of DBOS has created them before."""
     import sqlalchemy as sql
 
     installed = {"version": version("dbos")}
@@ -89,13 +89,13 @@ def _sqlite_engine(path: Path) -> Engine:
 
     from fxai.storage.database import connect, open_for_pool
 
-    with connect(path, _MARK):  # private to its owner, in WAL mode; a file without a table would be empty
+    with connect(path, _MARK):  # private, in WAL mode; without a table, the file would be empty
         pass
 
     def open_one() -> Connection:
         database = open_for_pool(path)
         database.text_factory = _read_text
-        if sqlite_version_info < (3, 42):  # it knows no parts of seconds, which DBOS asks for from Python 3.12 on
+        if sqlite_version_info < (3, 42):  # without `subsec`, which DBOS uses from Python 3.12 on
             database.create_function("unixepoch", 1, _unix_time)
         return database
 
@@ -130,7 +130,7 @@ def _note_use(_: object, record: ConnectionPoolEntry) -> None:
 
 
 def _test_idle(dialect: Dialect, database: Any, record: ConnectionPoolEntry, _: object) -> None:
-    """Replace a connection that broke while it was idle. A test of each use would be a fifth of the statements."""
+    """Replace a connection that broke while it was idle. A test before each use would add a fifth more statements."""
     from sqlalchemy.exc import DisconnectionError
 
     if time.monotonic() - record.info.get("used", 0.0) < _IDLE:

@@ -1,9 +1,10 @@
 """The jobs of a work queue, as workflows of DBOS in SQLite or PostgreSQL. Needs the extra `durable`.
 
-A job is a workflow of DBOS. This module uses the public API of DBOS alone: a `DBOSClient` submits, lists, cancels,
-resumes, and removes workflows. `fxai.storage.job_dispatch` runs DBOS in a worker. Two tables of fxai contain the data
-for which DBOS has no public API: the workers that were lost with a job, the last words of a cancelled job, and its
-preliminary values. Every method blocks, and raises an `OSError` if the database refuses.
+A job is a workflow of DBOS. This module uses only the public API of DBOS. A `DBOSClient` submits, lists, cancels,
+resumes, and removes workflows. `fxai.storage.job_dispatch` runs DBOS in a worker. DBOS has no public API for some data
+of a job, so fxai stores this data in two additional tables. The data consists of the number of dead workers, the last
+words of a cancelled job, and the preliminary values. Every method blocks, and raises an `OSError` if the database
+refuses.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder, JobTable.open(Path(folder) / "jobs.db") as table:
@@ -39,16 +40,23 @@ _A = TypeVar("_A")
 _P = ParamSpec("_P")
 
 JobStatus: TypeAlias = Literal["waiting", "running", "done", "failed", "stopping", "cancelled", "gone"]
-"""What becomes of a job: it waits for a worker; one runs it; it has a result; it has none, and `text` says why; it was
-cancelled, and its worker has not said yet that it has stopped; it was cancelled, and nothing of it runs any more; it
-was removed, or never submitted."""
+"""The status of a job.
+
+- `waiting`: the job waits for a worker
+- `running`: a worker runs the job
+- `done`: the job has a result
+- `failed`: the job has no result, and `text` contains the reason
+- `stopping`: a program cancelled the job, and its worker has not confirmed that the job stopped
+- `cancelled`: a program cancelled the job, and no worker runs it
+- `gone`: a program removed the job, or never submitted it
+"""
 
 APPLICATION: Final = "fxai"
-"""The application that owns the workflows, for DBOS."""
+"""The name of the application that owns the workflows in DBOS."""
 VERSION: Final = "fxai-1"
-"""The version of the texts of jobs. Jobs of a later version wait for workers that know it."""
+"""The version of the job format. Jobs of a later version wait for workers that support it."""
 
-_MIDDLE: Final = 1 << 30  # DBOS wants priorities from 1, and takes the lowest first
+_MIDDLE: Final = 1 << 30  # the lowest priority of DBOS is 1, and it runs first
 _CHUNK: Final = 500
 _ENDED: Final = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 _DBOS_STATUS: Final[dict[str, JobStatus]] = {
@@ -70,38 +78,43 @@ _SHOW: Final = """INSERT INTO fxai_job_shown (id, number, text, at)
 
 @final
 class NewJob(msgspec.Struct, frozen=True):
-    """A job to be done: its kind, its id, its text, which of those that wait goes first, and when, in seconds."""
+    """A new job."""
 
     kind: str
+    """The kind of the job, which selects its workers."""
     id: str
+    """The unique ID of the job."""
     text: str
+    """The input of the job."""
     priority: int = 0
+    """The priority. Waiting jobs with a higher priority run first."""
     delay: float = 0.0
+    """Seconds until the job can run."""
 
 
 @final
 class JobState(msgspec.Struct, frozen=True):
-    """What is known of a job."""
+    """The state of a job."""
 
     id: str
     status: JobStatus
     attempt: int = 0
-    """How often a worker had it."""
+    """The number of workers that received the job."""
     worker: str = ""
-    """Which has it, or had it last."""
+    """The name of the current worker, or of the last worker."""
     text: str | None = None
-    """The result, or why there is none; of a cancelled job the last that its worker had to say."""
+    """The result, or the reason for a failure. For a cancelled job, the last words of its worker."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it stays as it is."""
+        """True if the state is final."""
         return self.status in ("done", "failed", "cancelled", "gone")
 
 
 def _guard(
     method: Callable[Concatenate[JobTable, _P], _A],
 ) -> Callable[Concatenate[JobTable, _P], _A]:
-    """The method, with an `OSError` in place of what SQLAlchemy and DBOS raise."""
+    """Return the method with an `OSError` instead of each error of SQLAlchemy and DBOS."""
 
     @wraps(method)
     def call(self: JobTable, /, *args: _P.args, **kwargs: _P.kwargs) -> _A:
@@ -123,23 +136,21 @@ def raising_os_errors(location: str) -> Generator[None]:
         cause: object = getattr(raised, "orig", None)
         reason = str(cause or raised).strip().partition("\n")[0]
         kind = error_type(cause) if type(cause).__module__.startswith("psycopg") else OSError
-        raise kind(
-            f"the jobs in {location}: {reason}; see that the database is there, and nobody's but yours"
-        ) from raised
+        raise kind(f"work queue in {location} failed: {reason}. Check the database and its owner.") from raised
 
 
 @final
 class Held(msgspec.Struct, frozen=True):
-    """The jobs of one worker."""
+    """The jobs of a worker."""
 
     running: frozenset[str] = frozenset()
-    """The jobs that it runs."""
+    """The jobs that the worker runs."""
     stopping: frozenset[str] = frozenset()
-    """The cancelled jobs that nobody has confirmed as stopped."""
+    """The cancelled jobs that the worker has not confirmed as stopped."""
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """The row of a job in fxai's own table."""
+    """The row of a job in the table of fxai."""
 
     lost: int = 0
     cancelled: bool = False
@@ -149,29 +160,32 @@ class _Note(msgspec.Struct, frozen=True):
 
 @final
 class JobTable:
-    """The jobs of one database."""
+    """The jobs of a database."""
 
     def __init__(self, client: Any, engine: Engine, location: str) -> None:
         self._client = client  # a DBOSClient
         self.engine: Engine = engine
         """The connections to the database."""
         self.location: str = location
-        """Where it is, in words, without user and password."""
+        """The location of the database, for messages, without user and password."""
 
     # -- opening
 
     @staticmethod
     @contextmanager
     def open(location: Path | str) -> Generator[JobTable]:
-        """The jobs at a path of a SQLite database, as `database_path` gives it, or at a URL of PostgreSQL.
+        """Return a context with the jobs of a database.
+
+        Args:
+            location: The path of a SQLite database from `database_path`, or the URL of a PostgreSQL database.
 
         Raises:
-            ImportError: the extra `durable` is not installed.
-            OSError: the database cannot be opened or its tables cannot be made.
+            ImportError: If the extra `durable` is not installed.
+            OSError: If fxai cannot open the database or create its tables.
         """
         _quiet()
         if find_spec("dbos") is None:
-            raise ImportError("a work queue needs DBOS, which the extra brings: pip install 'fxai[durable]'")
+            raise ImportError("a work queue requires DBOS. Install it: pip install 'fxai[durable]'")
         from dbos import DBOSClient, DBOSPortableJSONSerializer
 
         from fxai.storage.job_engine import open_engine
@@ -191,18 +205,16 @@ class JobTable:
         with pending:
             yield JobTable(client, engine, words)
 
-    # -- asked by programs
+    # -- for programs
 
     @_guard
     def insert(self, jobs: Sequence[NewJob]) -> set[str]:
-        """Add jobs in one transaction, and return the ids of the jobs that were not there."""
+        """Add jobs in one transaction, and return the IDs of the new jobs."""
         from dbos import error
 
         added: set[str] = set()
         with self.engine.begin() as connection:
-            for job in sorted(
-                jobs, key=lambda job: job.id
-            ):  # in one order, so that no two programs wait for each other
+            for job in sorted(jobs, key=lambda job: job.id):  # sorted, so that two programs cannot cause a deadlock
                 try:
                     self._client.enqueue_in_transaction(connection, cast(Any, _options(job)), job.text)
                 except error.DBOSWorkflowIDInUseError:
@@ -212,7 +224,7 @@ class JobTable:
 
     @_guard
     def states(self, ids: Sequence[str]) -> dict[str, JobState]:
-        """What is known of jobs, by id."""
+        """Return the states of jobs, by ID."""
         found = {job: JobState(job, "gone") for job in ids}
         rows = [row for chunk in _chunks(ids) for row in self._list(workflow_ids=chunk, load_output=True)]
         notes = self._notes([row.workflow_id for row in rows])
@@ -221,62 +233,70 @@ class JobTable:
 
     @_guard
     def read_shown(self, offsets: dict[str, int]) -> list[tuple[str, int, str]]:
-        """The preliminary values of jobs from an offset on: id, offset and text, in order."""
+        """Return the preliminary values of jobs as tuples of ID, offset, and text, sorted by offset.
+
+        Args:
+            offsets: The first offset to return, by ID.
+        """
         chosen = "SELECT id, number, text FROM fxai_job_shown WHERE id IN :ids ORDER BY number"
         rows = [row for chunk in _chunks([*offsets]) for row in self._read(chosen, ids=chunk)]
         return [(job, number, text) for job, number, text in rows if number >= offsets[job]]
 
     @_guard
     def cancel(self, ids: Sequence[str]) -> None:
-        """Cancels jobs: those that wait are not run, those that run are stopped by their workers."""
+        """Cancel jobs. A waiting job never runs, and a worker stops its running job."""
         for chunk in _chunks(ids):
-            self._note(chunk, cancelled=1)  # before: `give_back` reads it after it has resumed a job
+            self._note(chunk, cancelled=1)  # first, because `give_back` reads the note after it has resumed a job
             self._client.cancel_workflows(chunk)
 
     @_guard
     def remove(self, ids: Sequence[str]) -> None:
-        """Removes jobs with all that is known of them."""
+        """Remove jobs with all their data."""
         for chunk in _chunks(ids):
             self._client.delete_workflows(chunk)
             with self.engine.begin() as connection:
                 self._run(connection, "DELETE FROM fxai_job WHERE id IN :ids", ids=chunk)
                 self._run(connection, "DELETE FROM fxai_job_shown WHERE id IN :ids", ids=chunk)
 
-    # -- asked by workers
+    # -- for workers
 
     @_guard
     def register(self, kinds: Iterable[str], most: int, pause: float) -> None:
-        """Make the queues of some kinds of jobs.
+        """Create the queues of kinds of jobs.
 
         Args:
             kinds: The kinds.
-            most: Maximum number of jobs of a kind that a worker takes at once.
-            pause: Seconds between two looks of a worker for jobs.
+            most: Maximum number of concurrent jobs of a kind per worker.
+            pause: Seconds between two queries of a worker for new jobs.
         """
         for kind in kinds:
             self._client.register_queue(kind, worker_concurrency=most, polling_interval_sec=pause)
 
     @_guard
     def losses(self, ids: Sequence[str]) -> dict[str, int]:
-        """How many workers were lost with each of some jobs."""
+        """Return the number of workers that died while they had a job, by ID."""
         return {job: note.lost for job, note in self._notes(ids).items()}
 
     @_guard
     def confirm_cancelled(self, jobs: dict[str, str | None]) -> None:
-        """Says that nothing runs any more of jobs that were cancelled, with their workers' last words."""
+        """Confirm that cancelled jobs have stopped.
+
+        Args:
+            jobs: The last words of the workers, by ID of the job.
+        """
         cancelled = [row.workflow_id for chunk in _chunks([*jobs]) for row in self._list(workflow_ids=chunk)]
         for job in cancelled:
             self._note([job], ended=1, last=jobs[job])
 
     @_guard
     def show(self, job: str, text: str) -> None:
-        """Adds a preliminary value of a job."""
+        """Add a preliminary value of a job."""
         with self.engine.begin() as connection:
             self._run(connection, _SHOW, id=job, text=text, at=time())
 
     @_guard
     def jobs_by_worker(self) -> dict[str, Held]:
-        """The jobs of each worker."""
+        """Return the jobs of each worker, by its name."""
         running: dict[str, set[str]] = {}
         stopping: dict[str, set[str]] = {}
         for row in self._list(status="PENDING"):
@@ -291,14 +311,14 @@ class JobTable:
 
     @_guard
     def give_back(self, worker: str, *, running: Collection[str] = ()) -> int:
-        """Let the jobs of a worker wait for a worker, and note that the cancelled jobs have stopped.
+        """Release the jobs of a worker to their queues, and confirm that its cancelled jobs have stopped.
 
         Args:
-            worker: The worker. It is lost, or it runs none of the jobs.
-            running: The jobs that it runs, and that stay as they are.
+            worker: The name of a worker that died or runs none of these jobs.
+            running: The jobs that the worker still runs. They remain unchanged.
 
         Returns:
-            How many wait again.
+            The number of released jobs.
         """
         kinds: dict[str, list[str]] = {}
         for row in self._list(status="PENDING", executor_id=worker):
@@ -314,27 +334,31 @@ class JobTable:
     def _resume(self, kind: str, ids: list[str]) -> None:
         from dbos import error
 
-        self._note(ids, lost=1)  # before: a program that ends here has counted one worker too many, and none too few
+        self._note(ids, lost=1)  # first: after a crash here, the count is too high, never too low
         try:
             self._client.resume_workflows(ids, queue_name=kind)
-        except error.DBOSNonExistentWorkflowError:  # one was removed meanwhile
+        except error.DBOSNonExistentWorkflowError:  # another program removed a job
             if len(ids) > 1:
                 for job in ids:
                     self._resume(kind, [job])
             return
         cancelled = [job for job, note in self._notes(ids).items() if note.cancelled]
-        if cancelled:  # between the list and the call above, which lets cancelled jobs wait, too
+        if cancelled:  # after the list above: `resume_workflows` also resumes cancelled jobs
             self._client.cancel_workflows(cancelled)
 
     @_guard
     def remove_old(self, before: float) -> int:
-        """Removes jobs that ended before a time, in seconds since 1970; gives how many."""
+        """Remove jobs that ended before a time, and return their number.
+
+        Args:
+            before: The time in seconds since 1970.
+        """
         until = datetime.fromtimestamp(before, UTC).isoformat()
         old = [row.workflow_id for row in self._list(status=_ENDED, completed_before=until, limit=_CHUNK)]
         if old:
             self.remove(old)
         else:
-            with self.engine.begin() as connection:  # of jobs that other tools removed
+            with self.engine.begin() as connection:  # values of jobs that other tools removed
                 self._run(connection, "DELETE FROM fxai_job_shown WHERE at < :before", before=before)
         return len(old)
 
@@ -372,7 +396,7 @@ class JobTable:
 
 
 def location_of(location: Path | str) -> str:
-    """Where a database is, in words, without user and password."""
+    """Return the location of a database, for messages, without user and password."""
     if isinstance(location, Path):
         return str(location)
     parts = urlsplit(location)
@@ -380,14 +404,15 @@ def location_of(location: Path | str) -> str:
 
 
 def read_location(location: str | os.PathLike[str]) -> Path | str:
-    """A place of jobs: the URL of PostgreSQL as it is, or the path of a SQLite database.
+    """Return the URL of a PostgreSQL database unchanged, or the path of a SQLite database.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: If the location is neither a URL of PostgreSQL nor a valid path.
     """
     if isinstance(location, str) and "://" in location:
-        if urlsplit(location).scheme not in ("postgresql", "postgres"):
-            raise ValueError("a PostgreSQL database is named by postgresql://USER:PASSWORD@HOST/DATABASE")
+        scheme = urlsplit(location).scheme
+        if scheme not in ("postgresql", "postgres"):
+            raise ValueError(f"URL must be postgresql://USER:PASSWORD@HOST/DATABASE, got the scheme {scheme!r}")
         return location
     from fxai.storage.database import database_path
 
@@ -400,7 +425,7 @@ def read_location(location: str | os.PathLike[str]) -> Path | str:
 def _options(job: NewJob) -> dict[str, Any]:
     from dbos import WorkflowSerializationFormat
 
-    job.text.encode()  # half a surrogate pair is a UnicodeEncodeError here, and not in the middle of a batch
+    job.text.encode()  # raises a UnicodeEncodeError for half a surrogate pair here, not in the middle of a batch
     options = {
         "workflow_name": job.kind,
         "queue_name": job.kind,
@@ -421,22 +446,22 @@ def _state_of(row: Any, note: _Note) -> JobState:
     if status == "done":
         text = text_of(row.output)
         status = "failed" if text is None else status
-        text = "the result in the database is not one of a job" if text is None else text
+        text = "the database contains a row that is not the result of a job" if text is None else text
     elif status == "failed":
         message: object = getattr(row.error, "message", None)
-        text = message if isinstance(message, str) and message else f"it ended as {row.status}"
+        text = message if isinstance(message, str) and message else f"the workflow ended with the status {row.status}"
     elif status == "stopping" and (note.ended or not attempt):
         status, text = "cancelled", note.last
     return JobState(row.workflow_id, status, attempt, (row.executor_id or "") if attempt else "", text)
 
 
 def result_of(text: str) -> dict[str, str]:
-    """Return the result of the workflow of a job whose result is a text."""
+    """Return the result of the workflow of a job, for the result of the job."""
     return {"text": text}
 
 
 def text_of(value: object) -> str | None:
-    """Return the text in the result of a workflow. None if the value is something else."""
+    """Return the result of the job in the result of a workflow, or None for any other value."""
     text: object = cast("dict[str, object]", value).get("text") if isinstance(value, dict) else None
     return text if isinstance(text, str) else None
 
@@ -447,9 +472,9 @@ def _chunks(ids: Sequence[str]) -> Generator[list[str]]:
 
 
 def _quiet() -> None:
-    """Keeps DBOS from the console: what it says goes to the log `dbos`, from warnings on."""
+    """Keep DBOS from writing to the console. Its warnings and errors go to the log `dbos`."""
     log = logging.getLogger("dbos")
     if not log.handlers:
-        log.addHandler(logging.NullHandler())  # else it adds one that writes to the console
+        log.addHandler(logging.NullHandler())  # without a handler, DBOS adds a handler that writes to the console
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)

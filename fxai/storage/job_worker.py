@@ -1,4 +1,4 @@
-"""Workers of a work queue: they run its jobs, and give back those of workers that are lost.
+"""Workers of a work queue. They run jobs, and release the jobs of dead workers.
 
 >>> from fxai.effects import fx
 >>> fx.sync(lambda: Job("add", "a", "[1, 2]", 2).started_before).pipe(fx.run)
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 _A = TypeVar("_A")
 
-_LOOK: Final = 1.0  # seconds between two looks for cancelled jobs and lost workers
+_LOOK: Final = 1.0  # seconds between two checks for cancelled jobs and dead workers
 _SWEEP: Final = 3600.0  # seconds between two removals of old jobs
 
 
 @final
 class Job:
-    """A job that is run by a worker."""
+    """A job that a worker runs."""
 
     __slots__ = ("_table", "attempt", "id", "kind", "last_words", "text")
 
@@ -51,34 +51,34 @@ class Job:
         self.id: str = job
         self.text: str = text
         self.attempt: int = attempt
-        """From 1."""
+        """The number of the attempt, starting at 1."""
         self.last_words: str | None = None
-        """What its program reads of it when it was cancelled, if that is set before its effect has ended."""
+        """The text that programs read if the job was cancelled. Set it before the effect of the job ends."""
         self._table = table
 
     @property
     def started_before(self) -> bool:
-        """Whether a worker had it before, which was lost or ended: it may have been run, or not."""
+        """True if an earlier worker had the job and died or ended. The job may have run before."""
         return self.attempt > 1
 
     def show(self, text: str) -> EffectOf[None, OSError]:
-        """Shows its program a preliminary value, which is kept until the job is removed.
+        """Add a preliminary value for programs that follow the job. The value remains until the job is removed.
 
         Fails with:
-            OSError: the database refuses.
+            OSError: If the database refuses.
         """
         table = cast(JobTable, self._table)
         return attempt_work(lambda: table.show(self.id, text), os_error)
 
 
 def os_error(error: Exception) -> OSError | None:
-    """The error, where it is one of the system or the database."""
+    """Return the error if it is an `OSError`, which the system and the database raise."""
     return error if isinstance(error, OSError) else None
 
 
 @final
 class JobWorkerOptions(msgspec.Struct, frozen=True):
-    """How a worker works; see `WorkQueue.serve`."""
+    """The options of a worker, as in `WorkQueue.serve`."""
 
     concurrency: int = 16
     grace: float = 30.0
@@ -93,7 +93,7 @@ def serve_jobs(
     options: JobWorkerOptions,
     on_ready: Callable[[str], object] | None,
 ) -> AnyEffect:
-    """The worker that `WorkQueue.serve` describes."""
+    """Return the effect of `WorkQueue.serve`."""
 
     def serve(fiber: Fiber) -> Awaitable[Exit[Any, OSError]]:
         return _Worker(table, location, handlers, options, fiber.env).run(on_ready)
@@ -103,7 +103,7 @@ def serve_jobs(
 
 @final
 class _Worker:
-    """A worker from its lock on; all but what is done in threads is done in the loop of its effect."""
+    """A worker with its lock. Blocking work runs in threads. All other code runs in the event loop of its effect."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class _Worker:
         self._away_since: float | None = None
 
     async def run(self, on_ready: Callable[[str], object] | None) -> Exit[Any, OSError]:
-        """Works until it is cancelled, or cannot work any more."""
+        """Run jobs until the worker is cancelled or fails."""
         try:
             await self._in_thread(self._open)
             if on_ready is not None:
@@ -154,17 +154,17 @@ class _Worker:
         self._held.callback(self._dispatcher.leave, self._wake)
 
     def _close(self) -> None:
-        """Gives back what was not run to its end, while nobody else may."""
+        """Release unfinished jobs while this worker still has its lock."""
         try:
             self._held.close()
         except OSError as error:
-            self._failure = self._failure or error  # others find the jobs when the lock is free
+            self._failure = self._failure or error  # other workers release the jobs when the lock is free
 
     async def _in_thread(self, work: Callable[[], _A]) -> _A:
         return await in_thread(work, limiter=self._limiter)
 
     def _end(self, failure: OSError | None = None) -> None:
-        """Takes no new jobs; where it failed, those that run are interrupted at once."""
+        """Accept no new jobs. After a failure, interrupt the running jobs immediately."""
         self._is_ending = True
         if failure is not None:
             self._failure = self._failure or failure
@@ -175,7 +175,7 @@ class _Worker:
     # -- the jobs
 
     async def _work(self) -> None:
-        """Runs jobs; a cancellation from outside only has it end."""
+        """Run jobs. An outer cancellation lets the running jobs end first."""
         with anyio.CancelScope(shield=True):
             try:
                 async with anyio.create_task_group() as watching, anyio.create_task_group() as jobs:
@@ -193,11 +193,11 @@ class _Worker:
                 for job in await self._try(partial(self._dispatcher.take, self._handlers, free)) or []:
                     self._running[job.id] = anyio.CancelScope()
                     jobs.start_soon(self._run, job)
-            with anyio.move_on_after(_LOOK):  # then again: the server may have been away
+            with anyio.move_on_after(_LOOK):  # then retry, because the server may have been away
                 await self._wake.wait()
 
     async def _try(self, work: Callable[[], _A]) -> _A | None:
-        """Return the value of some work. None if the server is away, or if the worker ends because it failed."""
+        """Run a function and return its value. Return None if the server is away, or if the failure ends the worker."""
         try:
             done = await self._in_thread(work)
         except ServerAwayError as error:
@@ -212,7 +212,7 @@ class _Worker:
         return done
 
     async def _drain(self) -> None:
-        """Waits for the jobs that run; after the grace they are interrupted, and others have them."""
+        """Wait for the running jobs. After the grace period, interrupt them, so that other workers can run them."""
         if not self._running:
             return
         async with anyio.create_task_group() as stopping:
@@ -238,7 +238,7 @@ class _Worker:
 
     async def _answer(self, claimed: ClaimedJob, scope: anyio.CancelScope) -> None:
         if claimed.damage or claimed.attempt > self._options.attempts:
-            lost = f"{claimed.attempt - 1} workers were lost that were to run it"
+            lost = f"{claimed.attempt - 1} workers died while they ran the job"
             self._dispatcher.end(claimed.id, claimed.damage or lost, is_failure=True)
             return
         job = Job(claimed.kind, claimed.id, claimed.text, claimed.attempt, self._table)
@@ -252,10 +252,10 @@ class _Worker:
                 await self._try(partial(self._table.confirm_cancelled, {claimed.id: job.last_words}))
         elif end is not None:
             why = _why(end.cause)
-            warn("the job %r of the kind %r failed: %s", claimed.id, claimed.kind, why)
+            warn("job %r of the kind %r failed: %s", claimed.id, claimed.kind, why)
             self._dispatcher.end(claimed.id, why, is_failure=True)
 
-    # -- looking around
+    # -- checks
 
     async def _watch(self) -> None:
         while True:
@@ -269,9 +269,9 @@ class _Worker:
                 self._running[job].cancel()
 
     def _look(self) -> Held:
-        """What a worker does in passing; gives the jobs that its process has in the database."""
+        """Check the lock, the own jobs, dead workers, and old jobs. Return the jobs of this process in the database."""
         if not self._dispatcher.holds():
-            raise OSError(f"this worker of {self._table.location} has lost its lock: others take it for dead")
+            raise OSError(f"the worker of {self._table.location} has lost its lock. Start another worker.")
         workers = self._table.jobs_by_worker()
         held = workers.pop(self._dispatcher.name, Held())
         lost = self._dispatcher.look(held)
@@ -283,7 +283,7 @@ class _Worker:
         return held
 
     def _recover(self, held: Held, lost: set[str]) -> None:
-        """Give back the jobs that DBOS took and did not hand over. Cancel the jobs that it cannot hand over."""
+        """Release jobs that DBOS took but did not deliver. Cancel jobs that DBOS cannot deliver."""
         losses = self._table.losses([*lost])
         hopeless = [job for job, times in losses.items() if times >= self._options.attempts]
         self._table.cancel(hopeless)

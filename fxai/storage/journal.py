@@ -1,12 +1,15 @@
-"""Journals: entries that are appended and never changed, in this process, in a file or in a SQLite database.
+"""Append-only journals in this process, in a file, or in a SQLite database.
 
-An entry has a number and one or more parts. The first part begins it; each further part goes on with it. A call is
-written ahead as one part and its outcome as the next, so that after a crash an entry without its last part is in doubt.
-A part is on the disk, whole or not at all, when `append` returns. A journal may also have a state, which is not made of
-its entries: one that is appended with a part takes the place of the one before, whatever becomes of the entries.
+An entry has a number and one or more parts. The first part starts the entry, and further parts extend it. For example,
+a program appends a call before it runs the call, and then appends the outcome as the next part. After a crash, an entry
+without its last part has an unknown outcome. When `append` returns, the whole part is on the disk. Readers never
+see half a part.
 
-Any number of processes may read and append at once. A program that must be the only one to go on with a journal, such
-as the one that resumes a run, owns it meanwhile.
+A journal can also have a state, which does not depend on the entries. You append a state together with a part, and it
+replaces the previous state.
+
+Any number of processes can read and append at the same time. If only one program can continue a journal, for example
+because it resumes a run, this program owns the journal.
 
 >>> journal = ProcessJournal[str]()
 >>> journal.append("call begun")
@@ -51,13 +54,13 @@ class Entry(msgspec.Struct, Generic[_T], frozen=True):
     """An entry of a journal."""
 
     number: int
-    """From 1."""
+    """The number of the entry, starting at 1."""
     parts: tuple[_T, ...]
-    """In the order in which they were appended; at least one."""
+    """The parts in the order of their appends, at least one."""
 
 
 Choose: TypeAlias = Callable[[Iterator[Entry[_T]]], Entry[_T] | None]
-"""Of the entries, the newest first, the one that a part goes on with; None: the part begins an entry."""
+"""Receives the entries, newest first. Returns the entry to extend with a part, or None to start a new entry."""
 
 
 def _encode(data: Any) -> str:
@@ -68,17 +71,17 @@ def _decode(text: bytes) -> Any:
     try:
         return read_record(text, object)
     except ValueError as error:
-        raise OSError(f"it holds no JSON ({error})") from error
+        raise OSError(f"not valid JSON ({error})") from error
 
 
 @final
 class Columns(msgspec.Struct, frozen=True):
-    """The fields of a state by which a store selects and sorts, so that a list does not read all states."""
+    """The fields of a state that a store selects and sorts by, so that a list does not read all states."""
 
     name: str
     """The field with the name of the journal."""
     number: str
-    """The field with a number. The states with the highest numbers are the first."""
+    """The field with a number. States with higher numbers come first."""
     mark: str
     """The field with a word, such as a status."""
 
@@ -89,16 +92,16 @@ class Columns(msgspec.Struct, frozen=True):
 
 @final
 class Selection(msgspec.Struct, frozen=True):
-    """The states that a list has: the highest number first, and with one number by name."""
+    """The states of a list, sorted by descending number and then by name."""
 
     mark: str | None = None
-    """The mark of the states. None: any."""
+    """The mark of the states. `None` means any mark."""
     prefix: str = ""
-    """The first characters of their names."""
+    """The first characters of the names."""
     after: tuple[float, str] | None = None
-    """The number and the name of the state before the first state. None: the list begins with the first state."""
+    """The number and the name of the last state before the list. By default, the list starts with the first state."""
     most: int | None = None
-    """Maximum number of states. None: all."""
+    """Maximum number of states. `None` means no limit."""
 
     def choose(self, states: Iterable[Any], columns: Columns) -> list[Any]:
         """Return the selected states of all states."""
@@ -114,26 +117,26 @@ class Selection(msgspec.Struct, frozen=True):
 
 @final
 class Form(msgspec.Struct, Generic[_T], frozen=True):
-    """How the journals of one kind are written: the names in files and tables, and the parts as JSON texts."""
+    """The stored form of one kind of journals: the names in files and tables, and the codecs of parts and states."""
 
     name: str
-    """Of the kind: files begin with the format `fxai NAME`, and the tables are `NAME_ENTRY` and `NAME_head`."""
+    """The name of the kind. Files start with the format `fxai NAME`. The tables are `NAME_ENTRY` and `NAME_head`."""
     key: str
-    """The column that tells the journals of a database apart."""
+    """The column with the name of a journal."""
     entry: str
     """The noun for an entry."""
     data: str
-    """The member and the column that hold a part."""
+    """The JSON member and the column that contain a part."""
     encode: Callable[[_T], str]
-    """The JSON text of a part."""
+    """Returns a part as a JSON document."""
     decode: Callable[[bytes], _T]
-    """The part of a JSON text; it raises an `OSError` that says what is wrong, and not where."""
+    """Returns the part of a JSON document. It raises an `OSError` that describes the error without its location."""
     encode_state: Callable[[Any], str] = _encode
-    """The JSON text of a state; by default, of JSON data."""
+    """Returns a state as a JSON document. By default, a state is a JSON value."""
     decode_state: Callable[[bytes], Any] = _decode
-    """The state of a JSON text; it raises as `decode`."""
+    """Returns the state of a JSON document. It raises the errors of `decode`."""
     columns: Columns | None = None
-    """The fields of a state that a list selects and sorts by. None: lists have all states."""
+    """The fields of a state that a list selects and sorts by. `None` means that lists contain all states."""
     is_chain: bool = False
     """True if each entry builds on the entries before it. A lost last entry is then an error, not a warning."""
 
@@ -143,63 +146,77 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
         return f"{self.name}_{self.entry}"
 
     def restoring(self, stored: str, otherwise: str) -> str:
-        """Return the remedy for a damaged entry, which a chain of entries cannot lose."""
-        chain = f"put the {stored} back from a copy, or delete the {self.name} to begin again"
+        """Return the remedy for a damaged entry. A chain cannot lose an entry, so it ignores `otherwise`."""
+        chain = f"Restore the {stored} from a backup, or delete the {self.name} to start again"
         return chain if self.is_chain else otherwise
 
 
 JSON: Form[Any] = Form("journal", "name", "entry", "data", _encode, _decode)
-"""The form of journals whose parts and states are JSON data."""
+"""The form of journals whose parts and states are JSON values."""
 
 
 class Journal(ABC, Generic[_T]):
-    """A journal. Its methods block where `blocks` says so; then they are for worker threads."""
+    """A journal. If `blocks` is True, call the methods in a worker thread."""
 
     blocks: bool = True
-    """Whether it waits for the disk and for other processes."""
+    """True if the methods wait for the disk and for other processes."""
 
     @property
     @abstractmethod
     def location(self) -> str:
-        """Where it is, in words."""
+        """The location of the journal, for messages."""
 
     @abstractmethod
     def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
-        """The value of `f`, called with the entries of one moment, the newest first; no more are read than it takes.
+        """Call `f` with the entries, newest first, and return its value.
+
+        The entries are a consistent snapshot. fxai reads only the entries that `f` consumes.
 
         Raises:
-            OSError: the system or the database refuses, or what stands there is damaged; it says where.
+            OSError: If the system or the database refuses, or an entry is damaged. The message contains the location.
         """
 
     @abstractmethod
     def read_state(self) -> Any:
-        """The state that was appended last; None: none was. It fails as `read`."""
+        """Return the newest state, or None if the journal has no state.
+
+        Raises:
+            OSError: As `read`.
+        """
 
     @abstractmethod
     def append(self, part: _T, choose: Choose[_T] | None = None, state: Any = None) -> None:
-        """Appends a part, and with it the state, whole or, where it fails as `read`, not at all.
+        """Append a part and a state, atomically.
 
         Args:
-            part: the part.
-            choose: gives the entry that it goes on with, while no other process appends; None: it begins an entry.
-            state: what the journal's state is from now on; None: what it was.
+            part: The part.
+            choose: Returns the entry to extend. No other process appends while it runs. `None` starts a new entry.
+            state: The new state of the journal. `None` keeps the current state.
+
+        Raises:
+            OSError: As `read`. Then the journal is unchanged.
         """
 
     @abstractmethod
     def clear(self) -> None:
-        """Removes all entries and the state; it fails as `read`."""
+        """Remove all entries and the state.
+
+        Raises:
+            OSError: As `read`.
+        """
 
     @abstractmethod
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
-        """Makes this program the owner of the journal until the scope closes or the process ends, however it ends.
+        """Make this program the owner of the journal until the scope closes or the process ends, even by a crash.
 
-        Readers, and programs that append without owning it, are not held off.
+        Ownership does not block readers, or programs that append without owning the journal.
 
         Args:
-            wait: whether it waits while there is another owner.
+            wait: True to wait while another program owns the journal. Default: True.
 
         Fails with:
-            OSError: The lock cannot be made; `BlockingIOError`: there is another owner, and it does not wait.
+            OSError: If the lock cannot be created. `BlockingIOError` if `wait` is False and another program owns the
+                journal.
         """
 
 
@@ -210,7 +227,7 @@ class ProcessJournal(Journal[_T]):
     blocks = False
 
     def __init__(self, keep: int | None = None) -> None:
-        """An empty journal, which keeps the newest `keep` entries; None: all."""
+        """Create an empty journal that stores the newest `keep` entries. `None` means all entries."""
         self._entries: deque[Entry[_T]] = deque(maxlen=keep)
         self._newest = 0
         self._state: Any = None
@@ -224,7 +241,7 @@ class ProcessJournal(Journal[_T]):
 
     @property
     def is_owned(self) -> bool:
-        """Whether a program owns it."""
+        """True if a program owns the journal."""
         return self._owner.is_held
 
     @override
@@ -267,16 +284,16 @@ class ProcessJournal(Journal[_T]):
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """A row; the first versions of memories wrote the part alone."""
+    """The row of a part. The first versions of memories wrote only the part."""
 
     data: msgspec.Raw
-    parts: int = 1  # in the first row of an entry: how many it has
-    state: bool = False  # whether the journal has a state, so that it is noticed where that is missing
+    parts: int = 1  # number of parts of the entry, in its first row
+    state: bool = False  # True if the journal has a state, so that fxai detects a missing state
     digest: str | None = None
 
 
 class _State(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The one row of a state."""
+    """The row of a state."""
 
     state: msgspec.Raw
     digest: str | None = None
@@ -284,7 +301,7 @@ class _State(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 @cache
 def _row_type(data: str) -> type[_Row]:
-    """A row as it is written, with the name that the form gives the part."""
+    """Return the type of a row, with the name of the form for the part."""
     fields: list[Any] = [("data", msgspec.Raw), ("parts", int, 1), ("state", bool, False), ("digest", str | None, None)]
     made = msgspec.defstruct(
         "Row", fields, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"data": data}
@@ -294,16 +311,17 @@ def _row_type(data: str) -> type[_Row]:
 
 @final
 class TableJournal(Journal[_T]):
-    """A journal in a SQLite database, which may hold others and tables of the user's own.
+    """A journal in a SQLite database. The database can contain other journals and your own tables.
 
-    The rows are read from the newest, so that reading takes time by the entries that are asked for. Each row has a
-    digest, and the table of heads says which entries there are. A row that was changed, and newest entries that are
-    missing, are an `OSError` that names them and says what to do; other entries that are missing are a warning in the
-    log `fxai.storage`. A writer waits up to 30 s for others. See `fxai.storage.database` for who can read it.
+    fxai reads the newest rows first, so the time depends only on the number of entries that the reader consumes. Each
+    row has a digest, and the table of heads contains the numbers of the existing entries. If a row was changed or the
+    newest entries are missing, fxai raises an `OSError` with the entries and a remedy. If other entries are missing,
+    fxai logs a warning to `fxai.storage`. A writer waits up to 30 seconds for other writers. `fxai.storage.database`
+    describes who can read the database.
     """
 
     def __init__(self, path: Path, key: str, form: Form[_T], keep: int | None = None) -> None:
-        """The journal `key` in a database, which keeps the newest `keep` entries; None: all."""
+        """Create the journal `key` in a database. It stores the newest `keep` entries. `None` means all entries."""
         self.path = path
         self._key = key
         self._form = form
@@ -317,7 +335,7 @@ class TableJournal(Journal[_T]):
             f"CREATE TABLE IF NOT EXISTS {head} ({heads}) STRICT, WITHOUT ROWID",
         )
         self._rows = f"SELECT number, part, {data} FROM {table} WHERE {name} = ? ORDER BY number DESC, part DESC"
-        self._states = f"{form.name}_state"  # a table that is made with the first state
+        self._states = f"{form.name}_state"  # the first state creates this table
         self._head = f"SELECT oldest, newest FROM {head} WHERE {name} = ?"
         self._set_head = (
             f"INSERT INTO {head} SELECT ?, coalesce(min(number), 1), ? FROM {table} WHERE {name} = ? "
@@ -352,12 +370,13 @@ class TableJournal(Journal[_T]):
 
     @contextmanager
     def _naming(self, number: int) -> Generator[None]:
-        """Says which entry is damaged."""
+        """Name the damaged entry in each error of the block."""
         try:
             yield
         except OSError as error:
-            remedy = self._form.restoring("database", f"take its rows out of the table {self._form.table}")
-            raise OSError(f"{self._form.entry} {number} is damaged: {error}; {remedy}") from error
+            rows = f"remove the rows of the {self._form.entry} from the table {self._form.table}"
+            remedy = self._form.restoring("database", f"Restore the database from a backup, or {rows}")
+            raise OSError(f"{self._form.entry} {number} is damaged: {error}. {remedy}.") from error
 
     def _warn_missing(self, first: int, last: int) -> None:
         if first <= last:
@@ -371,12 +390,16 @@ class TableJournal(Journal[_T]):
             )
 
     def _bounds(self, database: Connection) -> tuple[int, int]:
-        """The number of the oldest entry, and the one behind the newest; an `OSError` where the newest are missing."""
+        """Return the number of the oldest entry, and the next free number.
+
+        Raises:
+            OSError: If the newest entries are missing.
+        """
         found: tuple[object, object] | None = database.execute(self._head, (self._key,)).fetchone()
         row: tuple[object, object, object] | None = database.execute(self._rows, (self._key,)).fetchone()
         newest = 0 if row is None else _whole(row[0])
         if found is None and row is not None and str(row[2]).startswith("{"):
-            raise self._loss("the row that says how many there are is", newest)
+            raise self._loss(f"the row in the table {self._form.name}_head is", newest)
         if found is None:
             return 1, newest + 1
         oldest, last = map(_whole, found)
@@ -387,8 +410,9 @@ class TableJournal(Journal[_T]):
     def _loss(self, what: str, newest: int) -> OSError:
         name = self._key.replace("'", "''")
         return OSError(
-            f"the database was cut short or damaged: {what} missing; put it back from a copy, or, to go on with what "
-            f"is there, run INSERT OR REPLACE INTO {self._form.name}_head VALUES ('{name}', 1, {newest})"
+            f"the database is incomplete or damaged: {what} missing. Restore the database from a backup, or, to "
+            f"continue with the remaining {self._form.entry}s, run INSERT OR REPLACE INTO {self._form.name}_head "
+            f"VALUES ('{name}', 1, {newest})"
         )
 
     @override
@@ -402,8 +426,8 @@ class TableJournal(Journal[_T]):
             try:
                 return self._decode_state(text)
             except OSError as error:
-                remedy = "put the database back from a copy, or give another state"
-                raise OSError(f"the state in the table {self._states} is damaged: {error}; {remedy}") from error
+                remedy = "Restore the database from a backup, or append another state."
+                raise OSError(f"the state in the table {self._states} is damaged: {error}. {remedy}") from error
 
     def _state_text(self, database: Connection) -> str | None:
         if not self._has_states(database):
@@ -414,11 +438,11 @@ class TableJournal(Journal[_T]):
 
     def _decode_state(self, text: str | None) -> Any:
         if text is None or not is_intact(text.encode()):
-            raise OSError("it is missing" if text is None else "it was changed")
+            raise OSError("the row is missing" if text is None else "the row was changed")
         try:
             return self._form.decode_state(bytes(read_record(text.encode(), _State).state))
         except ValueError as error:
-            raise OSError(f"it holds no state ({error})") from error
+            raise OSError(f"the row does not contain a state ({error})") from error
 
     def _has_states(self, database: Connection) -> bool:
         find = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
@@ -427,7 +451,7 @@ class TableJournal(Journal[_T]):
     def _has_state(self, database: Connection) -> bool:
         if not self._has_states(database):
             return False
-        with suppress(OSError):  # a damaged row is no reason not to write another
+        with suppress(OSError):  # a damaged row must not prevent a new row
             return self._state_text(database) is not None or self._expects_state(database)
         return False
 
@@ -468,10 +492,10 @@ class TableJournal(Journal[_T]):
             database.execute(self._set_head, (self._key, number, self._key))
 
     def replace(self, part: _T) -> None:
-        """Remove all entries and the state, and begin again with one part, in one transaction.
+        """Replace all entries and the state with one part, in one transaction.
 
         Raises:
-            OSError: The database refuses.
+            OSError: If the database refuses.
         """
         data = msgspec.Raw(self._form.encode(part).encode())
         with self._pool.take(transact) as database:
@@ -508,32 +532,36 @@ class TableJournal(Journal[_T]):
         return Then(held, stay_open(self._pool.stay_open))
 
     def _parts(self, texts: dict[int, object]) -> tuple[_T, ...]:
-        """The parts of an entry, of its rows by their places."""
+        """Return the parts of an entry.
+
+        Args:
+            texts: The rows of the entry, by position.
+        """
         rows = [self._read_row(texts[location]) for location in sorted(texts)]
         first = rows[0]
         if sorted(texts) != list(range(len(texts))) or (first.digest is not None and first.parts != len(rows)):
-            raise OSError("a part of it is missing")
+            raise OSError("a part is missing")
         return tuple(self._form.decode(bytes(row.data)) for row in rows)
 
     def _read_row(self, text: object) -> _Row:
         if not isinstance(text, str):
-            raise OSError("it holds no text")
+            raise OSError("the row does not contain a string")
         row = text.encode()
         if not text.startswith("{"):
             return _row_type(self._form.data)(msgspec.Raw(row))
         try:
             read = read_record(row, _row_type(self._form.data))
         except ValueError as error:
-            raise OSError(f"it holds no {self._form.data} ({error})") from error
+            raise OSError(f"the row does not contain {self._form.data} ({error})") from error
         if not is_intact(row):
-            raise OSError("it was changed")
+            raise OSError("the row was changed")
         return read
 
 
 def read_states(path: Path, form: Form[Any]) -> Iterator[Any]:
-    """The states of all journals of a form in a database; one that is damaged is a warning in the log."""
+    """Yield the states of all journals of a form in a database. A damaged state causes a warning in the log."""
     table = f"{form.name}_state"
-    if not path.exists():  # no journal was written yet
+    if not path.exists():  # the first append creates the database
         return
     with connect(path) as database:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
@@ -543,7 +571,7 @@ def read_states(path: Path, form: Form[Any]) -> Iterator[Any]:
 
 
 def select_states(path: Path, form: Form[Any], columns: Columns, selection: Selection) -> Iterator[Any]:
-    """Yield the selected states of the journals in a database. A damaged state is a warning in the log."""
+    """Yield the selected states of the journals in a database. A damaged state causes a warning in the log."""
     table = f"{form.name}_state"
     if not path.exists():
         return
@@ -580,14 +608,14 @@ def _decode_states(path: Path, form: Form[Any], rows: list[tuple[object, object]
         row = str(text).encode()
         try:
             if not is_intact(row):
-                raise OSError("it was changed")
+                raise OSError("the row was changed")
             yield form.decode_state(bytes(read_record(row, _State).state))
         except (OSError, ValueError) as error:
-            warn("the %s %r in %s is left out of the list: %s", form.name, key, path, error)
+            warn("the list omits the %s %r in %s: %s", form.name, key, path, error)
 
 
 def read_newest(path: Path, form: Form[Any], names: list[str]) -> dict[str, int]:
-    """The numbers of the newest entries of journals of a form in a database, by their names."""
+    """Return the numbers of the newest entries of journals of a form in a database, by name."""
     table = f"{form.name}_head"
     if not path.exists():
         return {}
@@ -600,7 +628,11 @@ def read_newest(path: Path, form: Form[Any], names: list[str]) -> dict[str, int]
 
 
 def _whole(number: object) -> int:
-    """A number of a row; in a damaged database, where anything may stand there, an `OSError`."""
+    """Return the number if it is an integer. Only a damaged database contains another value.
+
+    Raises:
+        OSError: If the value is not an integer.
+    """
     if not isinstance(number, int):
-        raise OSError(f"the database is damaged: {number!r} stands where a number does; put it back from a copy")
+        raise OSError(f"the database is damaged: number must be an integer, got {number!r}. Restore it from a backup.")
     return number

@@ -1,8 +1,8 @@
 """Journals in a PostgreSQL database, for programs of many machines. Needs the extra `postgres`.
 
-All journals of a kind stand in one table. The owner of a journal is a row with an epoch
-(`fxai.storage.postgres_owner`). The transaction of each record checks the epoch. A process has a few connections for
-all its journals, and replaces those that break: an owner tries again until its lease has ended.
+One table contains all journals of a kind. The owner of a journal is a row with an epoch
+(`fxai.storage.postgres_owner`). The transaction of each append checks the epoch. A process has a few connections for
+all its journals, and replaces broken connections. An owner retries until its lease ends.
 
 >>> from fxai.storage.journal import JSON
 >>> PostgresJournals("postgresql://ann:secret@db.example.org/runs", JSON).location
@@ -73,32 +73,32 @@ _OWNED: Final = f"""WITH turn AS MATERIALIZED ({_LOCK}) UPDATE fxai_journal_owne
     WHERE mine.kind = %(kind)s AND mine.name = %(name)s AND mine.epoch = %(epoch)s
     AND before.kind = mine.kind AND before.name = mine.name RETURNING before.token"""
 
-_FIRST: Final = 8  # entries that are read at first: most readers need the newest entries only
-_BATCH: Final = 64  # entries that are read at once then
-_PAUSE: Final = 0.2  # seconds between two tries to own a journal
+_FIRST: Final = 8  # entries of the first query: most readers need only the newest entries
+_BATCH: Final = 64  # entries of each further query
+_PAUSE: Final = 0.2  # seconds between two attempts to own a journal
 
 
 @final
 class PostgresJournals(JournalStore):
-    """Journals in a PostgreSQL database, which may hold other tables as well."""
+    """Journals in a PostgreSQL database. The database can contain other tables."""
 
     def __init__(self, url: str, form: Form[Any]) -> None:
-        """The journals of a form in a database.
+        """Create the store of the journals of a form in a database.
 
         Args:
-            url: as for `fxai.storage.postgres.connect`.
-            form: how they are written; its name tells the journals of different kinds apart.
+            url: The URL, as for `fxai.storage.postgres.connect`.
+            form: The stored form. Journals of different kinds need forms with different names.
 
         Raises:
-            ValueError: it is no URL of PostgreSQL.
+            ValueError: If the URL is not a URL of PostgreSQL.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("postgresql", "postgres"):
-            raise ValueError("a PostgreSQL database is named by postgresql://USER:PASSWORD@HOST/DATABASE")
+            raise ValueError(f"URL must be postgresql://USER:PASSWORD@HOST/DATABASE, got the scheme {parts.scheme!r}")
         self._url = url
         self._form = form
         self.location: str = f"PostgreSQL, {parts.hostname or 'of this machine'}{parts.path}"
-        """Where they are, in words, without user and password."""
+        """The location of the journals, for messages, without user and password."""
 
     @override
     def journal(self, name: str) -> Journal[Any]:
@@ -125,7 +125,7 @@ class PostgresJournals(JournalStore):
             try:
                 yield self._form.decode_state(text.encode())
             except OSError as error:
-                warn("the %s %r in %s is left out of the list: %s", self._form.name, name, self.location, error)
+                warn("the list omits the %s %r in %s: %s", self._form.name, name, self.location, error)
 
     @property
     @override
@@ -135,7 +135,7 @@ class PostgresJournals(JournalStore):
     @override
     @contextmanager
     def looking(self) -> Generator[Newest]:
-        with connect(self._url, *_TABLES) as database:  # one connection, as long as it is looked
+        with connect(self._url, *_TABLES) as database:  # one connection until the block ends
             yield lambda names: dict(database.execute(_HEADS, (names, self._form.name)).fetchall())
 
 
@@ -148,7 +148,7 @@ class PostgresJournal(Journal[Any]):
         self._form = form
         self._kind, self._name = form.name, name
         self._location = location
-        self._epoch: int | None = None  # of the owner, while this program is the owner
+        self._epoch: int | None = None  # set while this program is the owner
         self._held = ExitStack()
 
     @property
@@ -162,11 +162,11 @@ class PostgresJournal(Journal[Any]):
         return {"kind": self._kind, "name": self._name, "lock": lock, "epoch": self._epoch, "lease": LEASE}
 
     def _transact(self, work: Callable[[Connection[Any]], _A], *, repeats: bool = True) -> _A:
-        """Return the value of some work in a transaction. If the server is away, try again for as long as a lease.
+        """Run a function in a transaction, and return its value. If the server is away, retry for one lease.
 
         Args:
-            work: The work.
-            repeats: True if the work can be repeated although a transaction with it may have been committed.
+            work: The function.
+            repeats: True if the function can run again although the server may have committed it. Default: True.
         """
         pool = pool_of(self._url, *_TABLES)
         has_begun = False
@@ -190,14 +190,14 @@ class PostgresJournal(Journal[Any]):
             return self._read_all(f)
 
     def _few(self, rows: list[Any]) -> Iterator[Entry[Any]]:
-        """Yield the newest entries. One statement reads them, so they need no transaction."""
+        """Yield the newest entries. A single statement reads them, so no transaction is necessary."""
         yield from self._read(rows)
         if rows and rows[0][0] > _FIRST:
             raise _MoreEntriesError
 
     def _read_all(self, f: Callable[[Iterator[Entry[Any]]], _A]) -> _A:
         def read(database: Connection[Any]) -> _A:
-            database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # one moment
+            database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # a consistent snapshot
             return f(self._entries(database))
 
         return self._transact(read)
@@ -231,13 +231,13 @@ class PostgresJournal(Journal[Any]):
         data = self._form.encode(part)
         state_text = None if state is None else self._form.encode_state(state)
         if "\\u0000" in data:
-            raise OSError("PostgreSQL stores no text with the character NUL; leave it out")
+            raise OSError("PostgreSQL cannot store the character NUL. Remove it from the data.")
         columns, token = self._form.columns, uuid4().hex
         _, number, mark = (None, None, None) if columns is None or state is None else columns.of(state)
 
         def append(database: Connection[Any]) -> None:
             if self._start(database, token):
-                return  # an earlier transaction was committed, and its reply was lost
+                return  # the server committed an earlier attempt, and its reply was lost
             newest: list[int] = []
 
             def note(entries: Iterator[Entry[Any]]) -> Iterator[Entry[Any]]:
@@ -263,17 +263,17 @@ class PostgresJournal(Journal[Any]):
         return int(row[0])
 
     def _start(self, database: Connection[Any], token: str) -> bool:
-        """Wait for other programs that append. Return whether an owner has committed the work of a token before.
+        """Wait for other programs that append. Return True if the server already committed an append with this token.
 
         Raises:
-            OSError: This program was the owner, and another program has taken the journal.
+            OSError: If another program has taken the journal from this program.
         """
         if self._epoch is None:
             database.execute(_LOCK, self._key)
             return False
         row: Any = database.execute(_OWNED, {**self._key, "token": token}).fetchone()
         if row is None:
-            raise OSError(f"another program has taken the journal in {self._location}; this one writes nothing more")
+            raise OSError(f"another program has taken the journal in {self._location}. Run one program per journal.")
         return bool(row[0] == token)
 
     @override
@@ -295,7 +295,7 @@ class PostgresJournal(Journal[Any]):
         while not (yield self._try_to_own(scope)):
             if not wait:
                 yield fail(BlockingIOError(f"another program owns the journal in {self._location}"))
-            yield Await(lambda _: anyio.sleep(_PAUSE))  # no matter of the `Clock`: others live in real time
+            yield Await(lambda _: anyio.sleep(_PAUSE))  # not with the `Clock`: other programs use real time
 
     def _try_to_own(self, scope: Scope) -> EffectOf[bool, OSError, None]:
         def take() -> bool:
@@ -322,7 +322,7 @@ class PostgresJournal(Journal[Any]):
 
 
 class _MoreEntriesError(Exception):
-    """A reader needs more entries than were read."""
+    """A reader needs more entries than the first query returned."""
 
 
 def _os_error(error: Exception) -> OSError | None:

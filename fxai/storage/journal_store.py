@@ -236,7 +236,7 @@ class FileJournals(JournalStore):
             try:
                 state = self._at(path).read_state()
             except OSError as error:
-                warn("%s is left out of the list: %s", path, error)
+                warn("the list omits %s: %s", path, error)
                 continue
             if state is not None:
                 yield state

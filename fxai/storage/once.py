@@ -1,7 +1,7 @@
 """A record of IDs that can be used once, in this process, in a file, or in a SQLite database.
 
-A program claims or denies an ID, and the first decision is final. A use can have an expiry time. fxai keeps the use one
-day longer, because the clocks of processes differ and can be set back.
+A program claims or denies an ID, and the first decision is final. A use can have an expiry time. fxai stores the use
+for another day, because the clocks of processes differ, and a user can set a clock back.
 
 >>> uses = ProcessUses()
 >>> uses.claim({"a": None, "b": None}, now=0.0), uses.claim({"b": None, "c": None}, now=0.0)
@@ -28,8 +28,8 @@ from fxai.storage import is_intact, read_record, seal
 from fxai.storage.private_file import update_file
 
 Use: TypeAlias = Literal["begun", "ended", "denied", "used"]
-"""The state of an ID: `begun` (claimed, end unknown), `ended` (the claimed work ended), `denied`, or `used` (no more is
-known)."""
+"""The state of an ID: `begun` (claimed, end unknown), `ended` (the claimed work ended), `denied`, or `used` (an older
+version of fxai stored the ID without a state)."""
 
 _Until: TypeAlias = Mapping[str, float | None]
 _Change: TypeAlias = Callable[[dict[str, Use]], Mapping[str, Use]]
@@ -37,7 +37,7 @@ _Table: TypeAlias = dict[str, tuple[float | None, Use]]
 
 _GRACE: Final = 86_400.0  # seconds
 
-# the state has its own table, so that programs that know only the first table can use the file
+# the state has its own table, so that older programs, which read only the first table, can use the file
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS used_approval (id TEXT PRIMARY KEY, until REAL) STRICT",
     "CREATE TABLE IF NOT EXISTS approval_use (id TEXT PRIMARY KEY, use TEXT NOT NULL) STRICT",
@@ -48,7 +48,7 @@ class Uses(ABC):
     """The used IDs. If `blocks` is True, call the methods in a worker thread.
 
     The methods raise an `OSError` if the system or the database refuses, or the stored data is damaged. Then nothing
-    has changed. Times are in seconds since 1970. None means that the use never expires.
+    has changed. Times are in seconds since 1970. A use whose time is None never expires.
     """
 
     blocks: bool = True

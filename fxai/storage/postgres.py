@@ -1,6 +1,6 @@
-"""PostgreSQL databases, by their URL; the one place that opens them. Needs the extra `postgres`.
+"""Connections to PostgreSQL databases, by URL. Only this module opens them. Needs the extra `postgres`.
 
-What goes wrong is an `OSError`, as with files and SQLite: whoever stores something need not know where.
+All errors are `OSError`s, like the errors of files and SQLite, so callers need not know the kind of store.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
 
 _A = TypeVar("_A")
 
-_WAIT: Final = 30  # seconds for the server, and for others that hold a lock
+_WAIT: Final = 30  # seconds to wait for the server and for locks
 _SETUP: Final = "fxai: tables"
-_MOST: Final = 8  # connections of a pool: threads that need one more wait
+_MOST: Final = 8  # connections of a pool: a further thread waits
 
-_prepared: Final[set[tuple[str, tuple[str, ...]]]] = set()  # the databases that had their tables in this process
+_prepared: Final[set[tuple[str, tuple[str, ...]]]] = set()  # the databases whose tables this process has created
 _pools: Final[dict[tuple[str, tuple[str, ...]], PostgresPool]] = {}
-_AWAY: Final = ("08", "57P", "53300")  # SQLSTATEs of a server that ends, starts, or has no free connection
+_AWAY: Final = ("08", "57P", "53300")  # SQLSTATEs of a server that stops, starts, or has no free connection
 _CONFLICTS: Final = ("40001", "40P01")  # SQLSTATEs of a conflict with another transaction, such as a deadlock
 _CREATED: Final = re.compile(r"CREATE (?:TABLE|INDEX|SEQUENCE) IF NOT EXISTS (\w+)")
 
 
 class ServerAwayError(OSError):
-    """The server cannot do the work now, but may do it later. It may have committed the last transaction."""
+    """A temporary error of the server. The server may have committed the last transaction."""
 
 
 @final
 class ConflictError(ServerAwayError):
-    """The server has undone the transaction because of a conflict with another transaction."""
+    """A conflict with another transaction. The server has rolled back the transaction."""
 
 
 @contextmanager
 def connect(url: str, *tables: LiteralString) -> Generator[Connection[Any]]:
-    """A connection to a database, which commits each statement by itself; it is closed at the end of the `with`.
+    """Return a context with a connection to a database. The connection commits each statement separately.
 
     Args:
-        url: `postgresql://USER:PASSWORD@HOST/DATABASE`; libpq takes what is left out from the environment.
-        tables: statements that make its tables, where they are not there.
+        url: `postgresql://USER:PASSWORD@HOST/DATABASE`. libpq reads omitted parts from the environment.
+        tables: The statements that create missing tables.
 
     Raises:
-        ImportError: the extra `postgres` is not installed.
-        OSError: the server cannot be reached or refuses, or a statement inside the `with` fails.
+        ImportError: If the extra `postgres` is not installed.
+        OSError: If fxai cannot reach the server, the server refuses, or a statement inside the block fails.
     """
     try:
-        import psycopg  # only where there is such a database
+        import psycopg  # only for this kind of database
     except ModuleNotFoundError as error:
-        raise ImportError("PostgreSQL needs psycopg, which the extra brings: pip install 'fxai[postgres]'") from error
+        raise ImportError("PostgreSQL requires psycopg. Install it: pip install 'fxai[postgres]'") from error
 
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=_WAIT) as database:
@@ -66,17 +66,17 @@ def connect(url: str, *tables: LiteralString) -> Generator[Connection[Any]]:
                 _create(database, tables)
                 _prepared.add((url, tables))
             yield database
-    except psycopg.Error as error:  # whose words name the host and the user, and never the password
+    except psycopg.Error as error:  # its message contains the host and the user, but never the password
         raise error_type(error)(
-            f"PostgreSQL refuses: {str(error).strip()}; see that it runs, and that the URL is right"
+            f"PostgreSQL failed: {str(error).strip()}. Check that the server runs and that the URL is correct."
         ) from error
 
 
 def _create(database: Connection[Any], tables: tuple[LiteralString, ...]) -> None:
     """Execute the statements whose table, index, or sequence does not exist.
 
-    `CREATE INDEX` waits for all programs that write, and they wait for it, even if the index exists. So fxai executes
-    no statement that is not needed, and each statement in a transaction of its own, which cannot cause a deadlock.
+    `CREATE INDEX` waits for all programs that write, and they wait for it, even if the index exists. Therefore fxai
+    executes only necessary statements. Each statement has its own transaction, so it cannot cause a deadlock.
     """
     named = {table: found[1] for table in tables if (found := _CREATED.match(table))}
     query = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
@@ -84,12 +84,12 @@ def _create(database: Connection[Any], tables: tuple[LiteralString, ...]) -> Non
     for table in tables:
         if named.get(table) not in there:
             with transact(database):
-                lock(database, [_SETUP])  # two that make one table at once would fail
+                lock(database, [_SETUP])  # two programs that create a table at the same time would fail
                 database.execute(table)
 
 
 def error_type(error: object) -> type[OSError]:
-    """Return the type of the `OSError` that stands for an error of psycopg or of another library."""
+    """Return the type of `OSError` that replaces an error of psycopg or of another library."""
     import psycopg
 
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
@@ -101,51 +101,52 @@ def error_type(error: object) -> type[OSError]:
 
 @contextmanager
 def transact(database: Connection[Any]) -> Generator[None]:
-    """A transaction, which is undone when it fails."""
+    """Return a context that runs in a transaction. If the block fails, the server rolls it back."""
     with database.transaction():
         yield
 
 
 def lock(database: Connection[Any], names: list[str]) -> None:
-    """Keeps others out that lock one of these names, until the transaction ends; those who wait are in line."""
-    every = sorted(names)  # in one order everywhere, so that no two wait for each other
+    """Lock names until the transaction ends. Waiting transactions get the locks in the order of their requests."""
+    every = sorted(names)  # sorted, so that two transactions cannot cause a deadlock
     database.execute("SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(%s::text[]) name", (every,))
 
 
 @final
 class PostgresPool:
-    """A few connections to one database for all threads of the process. A broken connection is replaced.
+    """A few connections to a database for all threads of the process. The pool replaces broken connections.
 
-    The number of connections is constant, because a server has few of them, and a process can have many runs.
+    The maximum number of connections is constant, because a server has few connections, and a process can have many
+    runs.
     """
 
     def __init__(self, url: str, tables: tuple[LiteralString, ...]) -> None:
         self._pool: Pool[Connection[Any]] = Pool(lambda: connect(url, *tables), _is_usable, idle=_MOST)
         self._free = threading.BoundedSemaphore(_MOST)
         self.was_reached: bool = False
-        """True if the process has reached the server before, so that the server may come back."""
+        """True if the process has reached the server before, so that retries are useful."""
         self._open = ExitStack()
         self._open.enter_context(self._pool.stay_open())
         atexit.register(self._open.close)
 
     @contextmanager
     def transaction(self) -> Generator[Connection[Any]]:
-        """A connection in a transaction, which is undone if the block fails.
+        """Return a context with a connection in a transaction. If the block fails, the server rolls it back.
 
         Raises:
-            ServerAwayError: The server cannot be reached.
-            OSError: The server refuses a statement.
+            ServerAwayError: If fxai cannot reach the server.
+            OSError: If the server refuses a statement.
         """
         with self._free, self._pool.take(transact) as database:
             self.was_reached = True
             yield database
 
     def read(self, query: LiteralString, values: Mapping[str, object]) -> list[Any]:
-        """Return the rows of one query, which needs no transaction.
+        """Return the rows of a single query without a transaction.
 
         Raises:
-            ServerAwayError: The server cannot be reached.
-            OSError: The server refuses the query.
+            ServerAwayError: If fxai cannot reach the server.
+            OSError: If the server refuses the query.
         """
         rows: list[Any] = []
 
@@ -159,7 +160,7 @@ class PostgresPool:
         return rows
 
     def forget(self) -> None:
-        """Start again in a process that was forked while threads of its parent had connections."""
+        """Reset the pool in a forked process, because threads of its parent may have had connections."""
         self._free = threading.BoundedSemaphore(_MOST)
 
 
@@ -168,16 +169,16 @@ def _is_usable(database: Connection[Any]) -> bool:
 
 
 def retry_away(work: Callable[[], _A], pool: PostgresPool, may_repeat: Callable[[], bool], *, seconds: float) -> _A:
-    """Return the value of some work. If the server is away that was there before, or has undone the work, try again.
+    """Run a function and return its value. Retry after a conflict, or if the server was reached before but is away now.
 
     Args:
-        work: The work.
-        pool: The pool that it uses.
-        may_repeat: Returns whether the work can be repeated that the server may have committed.
-        seconds: Maximum time in seconds.
+        work: The function.
+        pool: The pool of the function.
+        may_repeat: Returns True if the function can run again although the server may have committed it.
+        seconds: Maximum time of all attempts, in seconds.
 
     Raises:
-        ServerAwayError: The server stays away, was never there, or the work cannot be repeated.
+        ServerAwayError: If the server stays away or was never reached, or the function must not run again.
     """
     late = time.monotonic() + seconds
     for attempt in count():
@@ -192,7 +193,7 @@ def retry_away(work: Callable[[], _A], pool: PostgresPool, may_repeat: Callable[
 
 
 def pool_of(url: str, *tables: LiteralString) -> PostgresPool:
-    """Return the pool of a database in this process.
+    """Return the pool of this process for a database.
 
     Args:
         url: The URL, as for `connect`.

@@ -1,11 +1,11 @@
-"""Owners in a PostgreSQL database, of journals and of the names of workers: a row with an epoch, and a lease.
+"""The owners of journals and of worker names in a PostgreSQL database.
 
-Each transaction of an owner checks the epoch of its row, so that an owner that was replaced writes nothing. The row
-does not depend on a connection: connections can break and be replaced while a program owns a journal. If the server is
-away for less than the lease, the owner loses only time.
+An owner is a row with an epoch and a lease. Each transaction of an owner checks the epoch of its row, so a replaced
+owner writes nothing. The row does not depend on a connection, so a connection can break while a program owns a journal.
+If the server is away for less than the lease, the owner only loses time.
 
-One thread of the process renews the leases of all its journals in one database, with one statement. If a process is
-killed, a process of the same machine sees that it is gone. A process of another machine waits until the lease ends.
+A single thread of the process renews the leases of all its journals in a database, with one statement. If a process
+dies, other processes of its machine detect this immediately. Processes of other machines wait until the lease ends.
 
 >>> holder = new_holder()
 >>> is_gone(holder), is_gone("")
@@ -24,7 +24,8 @@ from fxai.storage.postgres import PostgresPool, pool_of, retry_away
 from fxai.storage.private_file import warn
 
 LEASE: Final = 30
-"""Seconds in which the server may be away, and until a process of another machine takes the journals of a lost one."""
+"""Maximum seconds of server downtime that an owner survives. After this time, another machine can take a dead owner's
+journals."""
 
 TABLES: Final[tuple[LiteralString, ...]] = (
     """CREATE TABLE IF NOT EXISTS fxai_journal_owner
@@ -48,25 +49,25 @@ _FORGET: Final = "DELETE FROM fxai_journal_owner WHERE kind = %s AND name = %s A
 _FREE: Final = "UPDATE fxai_journal_owner SET holder = '' WHERE kind = %s AND name = %s AND epoch = %s"
 
 _holders: Final[dict[str, Holder]] = {}
-_lock: Final = threading.RLock()  # never held while a statement runs
+_lock: Final = threading.RLock()  # no thread holds the lock while a statement runs
 
 
 @final
 class Holder:
-    """This process, as the owner of names in one database. Its methods block."""
+    """This process as the owner of names in a database. Its methods block."""
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
         self._name = new_holder()
         self._held: set[tuple[str, str]] = set()
-        self._ended = threading.Event()  # is set while no thread renews
+        self._ended = threading.Event()  # set while no thread renews the leases
         self._ended.set()
 
     def take(self, kind: str, name: str) -> int | None:
         """Take a name. Return the epoch, or None if another program owns the name.
 
         Raises:
-            OSError: The server cannot be reached or refuses.
+            OSError: If fxai cannot reach the server, or the server refuses.
         """
         key = kind, name
         with _lock:
@@ -75,7 +76,7 @@ class Holder:
             self._held.add(key)
         epoch: int | None = None
         try:
-            # a row that an earlier try has committed is this process's own, and is taken again
+            # if an earlier attempt committed its row, this process takes its own row again
             epoch = retry_away(lambda: self._take(key), self._pool, lambda: True, seconds=LEASE)
         finally:
             with _lock:
@@ -91,16 +92,20 @@ class Holder:
             row: Any = database.execute(_TAKE, parameters).fetchone()
             if row is None:
                 found: Any = database.execute(_HOLDER, parameters).fetchone()
-                # own rows that no journal of this process has are left from a commit whose reply was lost
+                # an own row without a journal results from a commit whose reply was lost
                 if found is not None and (found[0] == self._name or is_gone(found[0])):
                     row = database.execute(_TAKE, {**parameters, "gone": found[0]}).fetchone()
         return None if row is None else int(row[0])
 
     def is_held(self, kind: str, name: str | None = None) -> bool:
-        """Return whether a process holds a name of a kind, or any name of it, and is not gone.
+        """Return whether a living process owns a name of a kind.
+
+        Args:
+            kind: The kind of the name.
+            name: The name. Default: any name of the kind.
 
         Raises:
-            OSError: The server cannot be reached or refuses.
+            OSError: If fxai cannot reach the server, or the server refuses.
         """
         condition = _HOLDERS if name is None else f"{_HOLDERS} AND name = %s"
         with self._pool.transaction() as database:
@@ -108,23 +113,23 @@ class Holder:
         return any(not is_gone(row[0]) for row in rows)
 
     def still_holds(self, kind: str, name: str, epoch: int) -> bool:
-        """Return whether no other process has taken a name since this process took it.
+        """Return whether this process still owns a name.
 
         Raises:
-            OSError: The server cannot be reached or refuses.
+            OSError: If fxai cannot reach the server, or the server refuses.
         """
         with self._pool.transaction() as database:
             row: Any = database.execute(_STILL, (kind, name, epoch, self._name)).fetchone()
         return row is not None
 
     def free(self, kind: str, name: str, epoch: int, *, forget: bool = False) -> None:
-        """Free a name. If the server is away, its lease ends.
+        """Free a name. If the server is away, the name becomes free when its lease ends.
 
         Args:
             kind: The kind of the name.
             name: The name.
             epoch: The epoch that `take` returned.
-            forget: True if no process will take the name again, so that its row is removed. Default: False.
+            forget: True to remove the row, because no process will take the name again. Default: False.
         """
         try:
             with self._pool.transaction() as database:
@@ -136,7 +141,7 @@ class Holder:
                     self._ended.set()
 
     def _start(self) -> None:
-        """Start the thread that renews the leases, under the lock."""
+        """Start the thread that renews the leases. The caller has the lock."""
         self._ended = threading.Event()
         threading.Thread(target=self._renew, args=(self._ended,), name="fxai journal leases", daemon=True).start()
 
@@ -149,12 +154,12 @@ class Holder:
                 is_troubled = False
             except OSError as error:
                 if not is_troubled:
-                    warn("leases of journals cannot be renewed: %s; fxai tries again", error)
+                    warn("renewal of the journal leases failed: %s. fxai retries.", error)
                 is_troubled = True
 
 
 def holder_of(url: str, *tables: LiteralString) -> Holder:
-    """Return this process as an owner in a database."""
+    """Return the owner of this process in a database."""
     with _lock:
         found = _holders.get(url)
         if found is None:
@@ -166,12 +171,12 @@ def holder_of(url: str, *tables: LiteralString) -> Holder:
 
 
 def new_holder() -> str:
-    """Return a name for this process that no other process has, with which others see whether it is gone."""
+    """Return a unique name for this process, which `is_gone` can check."""
     return " ".join((uuid4().hex, _machine(), str(os.getpid()), _start_of(os.getpid()) or ""))
 
 
 def is_gone(holder: str) -> bool:
-    """Return whether a holder is a process of this machine that has ended. False if that is unknown."""
+    """Return whether a holder is a process of this machine that has ended. Return False if the state is unknown."""
     parts = holder.split(" ")
     if len(parts) != 4 or not parts[1] or parts[1] != _machine() or not parts[2].isdecimal():
         return False
@@ -179,7 +184,7 @@ def is_gone(holder: str) -> bool:
 
 
 def _machine() -> str:
-    """Return what names the processes of this machine, or an empty string if they cannot be seen."""
+    """Return the identity of this machine and its process namespace, or an empty string if it is unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -188,7 +193,7 @@ def _machine() -> str:
 
 
 def _start_of(pid: int) -> str | None:
-    """Return when a process was started. None if no process has this number, or if it has ended."""
+    """Return the start time of a process, or None if the process does not exist or has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -197,6 +202,6 @@ def _start_of(pid: int) -> str | None:
 
 
 if hasattr(os, "register_at_fork"):
-    # held at a fork, so that no other thread has it then; a child is another process, and has no thread that renews
+    # locked during a fork, so that no other thread has the lock; the child has no thread that renews
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
     os.register_at_fork(after_in_child=_holders.clear)

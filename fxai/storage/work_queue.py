@@ -1,10 +1,10 @@
-"""Work queues: jobs that other processes run, and that survive the loss of whoever submitted or runs them.
+"""Work queues. Other processes run the jobs, and a job survives a crash of its submitter and of its worker.
 
-A job has a kind, an id and a text, as its result has: JSON, for whoever reads them. It stands in a SQLite or PostgreSQL
-database from the moment in which `submit` has succeeded, until it is removed; a second one of the same id is the first.
-A worker runs it. Where the worker is lost, however that went, another one runs the job again, and is told so.
+A job has a kind, an ID, and an input. The input and the result are strings, usually JSON. When `submit` succeeds, the
+job is in a SQLite or PostgreSQL database, and stays there until you remove it. If you submit a second job with the same
+ID, fxai keeps the first job. If a worker dies, another worker runs the job again. `Job.attempt` counts the workers.
 
-The database is one of DBOS, which the extra `durable` brings; see `fxai.storage.job_table` for how it is used.
+DBOS manages the database. The extra `durable` installs DBOS. `fxai.storage.job_table` describes its use.
 
 >>> from fxai.effects import fx
 >>> import tempfile
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 _A = TypeVar("_A")
 _R = TypeVar("_R")
 
-_FIRST_PAUSE, _LAST_PAUSE = 0.01, 0.25  # seconds between two looks at the jobs that are followed
-_PATIENCE: Final = 30.0  # seconds that a database may be away, before those who follow a job are told
-_LONGEST: Final = 400  # characters of an id and of a kind
+_FIRST_PAUSE, _LAST_PAUSE = 0.01, 0.25  # seconds between two queries for the followed jobs
+_PATIENCE: Final = 30.0  # seconds of database downtime before the followers of a job fail
+_LONGEST: Final = 400  # characters of an ID and of a kind
 
 
 @final
 class Following:
-    """What is known of a job that is followed, until `close`."""
+    """The state of a followed job. It changes until `close`."""
 
     __slots__ = ("_clerk", "_wake", "failure", "job", "offset", "shown", "state")
 
@@ -67,18 +67,18 @@ class Following:
         self._clerk = clerk
         self._wake = wake
         self.job: str = job
-        """The id of the job."""
+        """The ID of the job."""
         self.offset: int | None = offset
-        """The next preliminary value that is read; None: none is."""
+        """The offset of the next preliminary value, or None if fxai does not read the preliminary values."""
         self.state: JobState | None = None
-        """What is known; None: nothing yet."""
+        """The latest state of the job, or None before the first query."""
         self.shown: deque[str] = deque()
-        """Preliminary values that were not taken yet."""
+        """The preliminary values that the follower has not consumed yet."""
         self.failure: OSError | None = None
-        """Why nothing more will be known of it."""
+        """The error that ended the updates, or None."""
 
     def note(self, state: JobState | None, shown: list[str]) -> bool:
-        """Notes what was read; gives whether that is new."""
+        """Record the results of a query. Return whether they are new."""
         changed = bool(shown) or (state is not None and state != self.state)
         self.shown.extend(shown)
         if self.offset is not None:
@@ -90,20 +90,21 @@ class Following:
         return changed
 
     def fail(self, failure: OSError) -> None:
-        """Nothing more will be known."""
+        """End the updates with an error."""
         self.failure = failure
         self._wake()
 
     def close(self) -> None:
-        """Follows it no more."""
+        """Stop following the job."""
         self._clerk.drop(self)
 
 
 @final
 class WorkQueue:
-    """The jobs of one database.
+    """The jobs of a database.
 
-    Its effects may be run on asyncio and on trio; `follow` and what ends in `_soon` may be called in any thread.
+    You can run the effects on asyncio and on trio. You can call `follow` and the methods with the suffix `_soon` in any
+    thread.
     """
 
     def __init__(self, table: JobTable, location: Path | str) -> None:
@@ -113,18 +114,18 @@ class WorkQueue:
 
     @staticmethod
     def open(location: str | os.PathLike[str]) -> EffectOf[WorkQueue, OSError, Scope]:
-        """The queue at a place, until the scope closes; what stands there stays.
+        """Open a queue until the scope closes. The jobs remain in the database.
 
         Args:
-            location: the path of a SQLite database, which is made where it is not there, and which its owner alone can
-                read; or `postgresql://USER:PASSWORD@HOST/DATABASE`, whose tables are in the schema `dbos`.
+            location: The path of a SQLite database, or the URL `postgresql://USER:PASSWORD@HOST/DATABASE`. fxai creates a
+                missing SQLite database that only its owner can read. The tables in PostgreSQL are in the schema `dbos`.
 
         Fails with:
-            OSError: the database cannot be opened.
+            OSError: If fxai cannot open the database.
 
         Raises:
-            ImportError: the extra `durable` is not installed.
-            ValueError: it is no such place.
+            ImportError: If the extra `durable` is not installed.
+            ValueError: If the location is neither a valid path nor a URL of PostgreSQL.
         """
         where = read_location(location)
         held = ExitStack()
@@ -148,15 +149,15 @@ class WorkQueue:
 
     @staticmethod
     def keep(url: str) -> EffectOf[WorkQueue, OSError]:
-        """The queue of a PostgreSQL database, which this process keeps open until it ends.
+        """Return the queue of a PostgreSQL database that stays open until the process ends.
 
-        A program that submits often does not connect, and does not look at the tables, each time.
+        Use it if the program submits jobs often. fxai connects and checks the tables only once.
 
         Args:
             url: The URL, as for `open`.
 
         Fails with:
-            OSError: The database cannot be opened.
+            OSError: If fxai cannot open the database.
         """
         kept = _kept.get(url)
         if kept is not None:
@@ -176,44 +177,44 @@ class WorkQueue:
 
     @property
     def location(self) -> str:
-        """Where it is, in words, without user and password."""
+        """The location of the queue, for messages, without user and password."""
         return location_of(self._location)
 
-    # -- asked by programs
+    # -- for programs
 
     def submit(
         self, kind: str, job: str, text: str, *, priority: int = 0, delay: float = 0.0
     ) -> EffectOf[bool, OSError]:
-        """Submits a job; gives whether it is new: of one that was there nothing is changed.
+        """Submit a job. Return whether the job is new. An existing job with this ID remains unchanged.
 
         Args:
-            kind: which workers run it, at most 400 characters.
-            job: its id, at most 400 characters.
-            text: what its worker is given; it stands in the database as it is.
-            priority: jobs of a higher one go first, then those that came first.
-            delay: how many seconds it waits at least.
+            kind: The kind of the job, which selects its workers. At most 400 characters.
+            job: The ID of the job. At most 400 characters.
+            text: The input for the worker. The database contains this text unencrypted.
+            priority: The priority. Jobs with a higher priority run first, then older jobs. Default: 0.
+            delay: Minimum seconds until the job runs. Default: 0.
 
         Fails with:
-            OSError: the database refuses.
+            OSError: If the database refuses.
 
         Raises:
-            ValueError: the kind or the id is too long or empty, or a text holds half a surrogate pair.
+            ValueError: If the kind or the ID is empty or too long, or a string contains half a surrogate pair.
         """
         new = new_job(kind, job, text, priority=priority, delay=delay)
         return _of_future(lambda: self._clerk.submit(new))
 
     def submit_soon(self, job: NewJob) -> Future[bool]:
-        """As `submit`, of a job as `new_job` makes it; jobs that come together are written together."""
+        """Submit a job of `new_job` from any thread. fxai inserts concurrent jobs in one transaction."""
         return self._clerk.submit(job)
 
     def look_up(self, job: str) -> EffectOf[JobState, OSError]:
-        """What is known of a job."""
+        """Return the current state of a job."""
         return attempt_work(lambda: self._table.states([job])[job], os_error)
 
     def result(self, job: str) -> EffectOf[JobState, OSError]:
-        """What a job ended as: it is `done`, `failed`, `cancelled`, or `gone`. Waits for that, without end.
+        """Wait until a job is `done`, `failed`, `cancelled`, or `gone`, and return its state.
 
-        All that wait in this process are served by one query at a time.
+        The wait has no time limit. All waits of a process share their queries.
         """
         return AwaitExit(lambda _: self._wait(job))
 
@@ -230,45 +231,45 @@ class WorkQueue:
         return Failed(Cause((Fail(following.failure),)))
 
     def follow(self, job: str, wake: Callable[[], None], *, offset: int | None = None) -> Following:
-        """Follows a job: `wake` is called in another thread, and must return at once, when something is new.
+        """Follow the state of a job.
 
         Args:
-            job: its id.
-            wake: see above.
-            offset: of the first preliminary value that is read, from 0; None: none is.
+            job: The ID of the job.
+            wake: The callback for each change. fxai calls it in another thread, and it must return immediately.
+            offset: The offset of the first preliminary value to read, starting at 0. Default: no values.
         """
         return self._clerk.follow(job, wake, offset)
 
     def read_shown(self, job: str, offset: int = 0) -> EffectOf[tuple[str, ...], OSError]:
-        """The preliminary values of a job from an offset on, as far as there are any."""
+        """Return the existing preliminary values of a job, starting at an offset."""
         shown = attempt_work(lambda: self._table.read_shown({job: offset}), os_error)
         return shown.map(lambda rows: tuple([text for _, _, text in rows]))
 
     def cancel(self, *jobs: str) -> EffectOf[None, OSError]:
-        """Cancels jobs, also those that others wait for: their workers interrupt them in about a second."""
+        """Cancel jobs, even if other programs wait for them. Workers interrupt running jobs within about a second."""
         return attempt_work(lambda: self._table.cancel(jobs), os_error)
 
     def remove(self, *jobs: str) -> EffectOf[None, OSError]:
-        """Removes jobs with all that is known of them; those that run are interrupted."""
+        """Remove jobs with all their data. Workers interrupt running jobs."""
         return attempt_work(lambda: self._table.remove(jobs), os_error)
 
     def cancel_soon(self, job: str) -> None:
-        """Cancels a job, from any thread."""
+        """Cancel a job from any thread."""
         self._clerk.cancel(job)
 
     def remove_soon(self, job: str) -> None:
-        """Removes a job, from any thread; several together. One that cannot be removed is removed when it is old."""
+        """Remove a job from any thread. If this fails, a worker removes the job after the retention time."""
         self._clerk.remove(job)
 
     def is_served(self, kind: str) -> bool:
-        """Whether a worker lives that runs jobs of a kind; it blocks.
+        """Return whether a living worker runs jobs of a kind. The method blocks.
 
         Raises:
-            OSError: the system or the database refuses.
+            OSError: If the system or the database refuses.
         """
         return is_served(self._location, kind)
 
-    # -- asked by workers
+    # -- for workers
 
     def serve(
         self,
@@ -280,23 +281,24 @@ class WorkQueue:
         retention: float = 30 * 86_400.0,
         on_ready: Callable[[str], object] | None = None,
     ) -> EffectOf[Never, OSError, _R]:
-        """Runs jobs until it is cancelled: then it takes no new ones, and lets those that run end.
+        """Run jobs until the effect is cancelled.
 
-        Every second it looks for jobs that were cancelled, and for workers that are lost, whose jobs it lets wait
-        again: exactly those whose lock is free. A job whose effect fails has failed; it is not run again. An id that is
-        cancelled interrupts its effect, and its finalizers run.
+        After a cancellation, the worker accepts no new jobs, and the running jobs can end. Every second, the worker
+        checks for cancelled jobs and for dead workers, whose locks are free. It releases the jobs of dead workers to
+        the queue. If the effect of a job fails, the job is `failed` and does not run again. If a program cancels a job,
+        the worker interrupts its effect, and the finalizers run.
 
         Args:
-            handlers: by kind, the effect of a job, which gives its result.
-            concurrency: how many jobs it runs at once.
-            grace: how many seconds jobs that run have to end when it is cancelled; then they are interrupted, and wait
-                for another worker.
-            attempts: how often a job is given to a worker, if each is lost; then it has failed.
-            retention: jobs are removed that ended so many seconds ago; 30 days by default.
-            on_ready: is called with the name of this worker, unique for ever, when it is ready.
+            handlers: The handlers by kind. A handler returns the effect of a job, whose value is the result.
+            concurrency: Maximum number of concurrent jobs. Default: 16.
+            grace: Seconds for the running jobs to end after a cancellation. Then the worker interrupts them, and other
+                workers can run them. Default: 30.
+            attempts: Maximum number of workers that receive a job. If all of them die, the job is `failed`. Default: 4.
+            retention: Seconds until a worker removes an ended job. Default: 30 days.
+            on_ready: The callback for the start. It receives the unique name of this worker.
 
         Fails with:
-            OSError: the database refuses, or the lock of this worker was lost; what it ran was interrupted.
+            OSError: If the database refuses, or the worker lost its lock. The worker has interrupted its jobs.
         """
         options = JobWorkerOptions(concurrency, grace, attempts, retention)
         return cast(
@@ -305,15 +307,15 @@ class WorkQueue:
 
 
 def new_job(kind: str, job: str, text: str, *, priority: int = 0, delay: float = 0.0) -> NewJob:
-    """A job to be submitted, as `WorkQueue.submit` describes it."""
+    """Return a job for `submit_soon`. The parameters and errors are the same as in `WorkQueue.submit`."""
     for what, name in (("kind", kind), ("id", job)):
         if not 0 < len(name) <= _LONGEST or "\0" in name or name.isspace():
-            raise ValueError(f"the {what} of a job has 1 to {_LONGEST} characters, not {name[:80]!r}")
+            raise ValueError(f"{what} of a job must have 1 to {_LONGEST} characters, got {name[:80]!r}")
     try:
         for each in (kind, job, text):
             each.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"a job holds half a surrogate pair at character {error.start}") from error
+        raise ValueError(f"job contains half a surrogate pair at character {error.start}. Remove it.") from error
     return NewJob(kind, job, text, priority, delay)
 
 
@@ -329,7 +331,7 @@ def _of_future(start: Callable[[], Future[_A]]) -> EffectOf[_A, OSError]:
 
 _kept: Final[dict[str, WorkQueue]] = {}  # by URL
 _keeping: Final = threading.RLock()
-_inherited: Final[list[WorkQueue]] = []  # of the process that this one was forked from, which uses and closes them
+_inherited: Final[list[WorkQueue]] = []  # queues of the parent process, which uses and closes them
 
 
 def _close_kept(url: str, queue: WorkQueue, held: ExitStack) -> None:
@@ -343,13 +345,13 @@ def _forget_kept() -> None:
     _kept.clear()
 
 
-if hasattr(os, "register_at_fork"):  # the lock is held at a fork, so that no other thread has it then
+if hasattr(os, "register_at_fork"):  # locked during a fork, so that no other thread has the lock
     os.register_at_fork(before=_keeping.acquire, after_in_parent=_keeping.release, after_in_child=_keeping.release)
     os.register_at_fork(after_in_child=_forget_kept)
 
 
 class _Orders(msgspec.Struct, eq=False):
-    """What is to be written."""
+    """The changes to write."""
 
     new: list[tuple[NewJob, Future[bool]]] = []
     cancelled: list[str] = []
@@ -358,7 +360,7 @@ class _Orders(msgspec.Struct, eq=False):
 
 @final
 class _Clerk:
-    """The thread that writes for all of a process what comes together, and reads for all of it what they follow."""
+    """The thread that combines the changes of a process, and queries all followed jobs of the process together."""
 
     def __init__(self, table: JobTable) -> None:
         self._table = table
@@ -366,40 +368,40 @@ class _Clerk:
         self._orders = _Orders()
         self._followed: dict[str, list[Following]] = {}
         self._is_closed = False
-        self._is_new = False  # something to be looked at soon
+        self._is_new = False  # True if the thread must query again immediately
         self._failing_since: float | None = None
         self._thread: threading.Thread | None = None
 
     # -- called in any thread
 
     def submit(self, job: NewJob) -> Future[bool]:
-        """Writes a job."""
+        """Insert a job."""
         future: Future[bool] = Future()
         if not self._order(lambda orders: orders.new.append((job, future))):
-            future.set_exception(OSError("the work queue is closed"))
+            future.set_exception(OSError("the work queue is closed. Submit jobs inside its scope."))
         return future
 
     def cancel(self, job: str) -> None:
-        """Cancels a job."""
+        """Cancel a job."""
         self._order(lambda orders: orders.cancelled.append(job))
 
     def remove(self, job: str) -> None:
-        """Removes a job."""
+        """Remove a job."""
         self._order(lambda orders: orders.removed.append(job))
 
     def follow(self, job: str, wake: Callable[[], None], offset: int | None) -> Following:
-        """Reads what becomes of a job."""
+        """Follow the state of a job."""
         following = Following(self, job, wake, offset)
 
         def add(_: object) -> None:
             self._followed.setdefault(job, []).append(following)
 
         if not self._order(add):
-            following.fail(OSError("the work queue is closed"))
+            following.fail(OSError("the work queue is closed. Submit jobs inside its scope."))
         return following
 
     def drop(self, following: Following) -> None:
-        """Reads it no more."""
+        """Stop following a job."""
         with self._changed:
             others = self._followed.get(following.job, [])
             with suppress(ValueError):
@@ -420,14 +422,14 @@ class _Clerk:
         return True
 
     def close(self) -> None:
-        """Writes what was ordered, and ends."""
+        """Write the remaining changes, and end the thread."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
         for following in self._all():
-            following.fail(OSError("the work queue is closed"))
+            following.fail(OSError("the work queue is closed. Submit jobs inside its scope."))
 
     # -- in its thread
 
@@ -455,8 +457,8 @@ class _Clerk:
                 self._table.cancel(orders.cancelled)
             if orders.removed:
                 self._table.remove(orders.removed)
-        except Exception as error:  # nobody waits for it
-            warn("jobs in %s could not be cancelled or removed: %s", self._table.location, error)
+        except Exception as error:  # no caller waits for the result
+            warn("cancellation or removal of jobs in %s failed: %s", self._table.location, error)
 
     def _insert(self, new: list[tuple[NewJob, Future[bool]]]) -> None:
         try:
@@ -467,10 +469,10 @@ class _Clerk:
             return
         for job, future in new:
             future.set_result(job.id in added)
-            added.discard(job.id)  # of two that came together one is new
+            added.discard(job.id)  # if a batch contains an ID twice, only the first job is new
 
     def _read(self) -> bool:
-        """Reads all that is followed; gives whether something is new."""
+        """Query all followed jobs. Return whether any state is new."""
         with self._changed:
             followed = {job: list(those) for job, those in self._followed.items()}
         if not followed:
@@ -483,7 +485,7 @@ class _Clerk:
                 if any(one.offset is not None for one in those)
             }
             shown = self._table.read_shown(offsets) if offsets else []
-        except Exception as error:  # nobody else is there to be told
+        except Exception as error:  # no other code receives the error
             return self._note_failure(error if isinstance(error, OSError) else OSError(repr(error)))
         self._failing_since = None
         return self._tell(followed, states, shown)

@@ -49,7 +49,11 @@ def _worker(*arguments: str) -> tuple[int, str]:
         (["--queue", "jobs.db", "tcp://127.0.0.1:1"], 2, "--queue does not use a scheduler, got tcp://127.0.0.1:1"),
         (["--queue", "jobs.db", "a:b", "--resource", "GPU=1"], 2, "--resource requires a Dask cluster, not --queue"),
         (["--queue", "jobs.db", "a:b", "--tls-ca", "ca.pem"], 2, "--tls-ca requires a Dask cluster, not --queue"),
-        (["--queue", "mysql://localhost/jobs", "a:b"], 2, "--queue: a PostgreSQL database is named by postgresql://"),
+        (
+            ["--queue", "mysql://localhost/jobs", "a:b"],
+            2,
+            "--queue: URL must be postgresql://USER:PASSWORD@HOST/DATABASE",
+        ),
         (
             ["--queue", "/dev/null/jobs.db", "tests.kit.cluster_tools:desk"],
             1,

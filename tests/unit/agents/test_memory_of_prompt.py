@@ -226,7 +226,7 @@ def test_a_state_that_cannot_be_loaded_fails_the_run(tmp_path: Path, backend: Ba
     ended, shown = _exit(agent, "two", [text("1")], backend)
 
     assert shown == []
-    assert "put the database back from a copy, or give another state" in str(ended.cause.failures[0])
+    assert "Restore the database from a backup, or append another state." in str(ended.cause.failures[0])
 
 
 class Slow(OwnMemory):

@@ -93,7 +93,7 @@ def test_a_damaged_row_is_named(path: Path) -> None:
 
     assert str(failure).startswith(f"memory in {path}, conversation 'default' could not be loaded: turn 2 is")
     assert "/0/role" in failure.description
-    assert "take its rows out of the table memory_turn" in failure.description
+    assert "remove the rows of the turn from the table memory_turn" in failure.description
     assert fx.run(Memory.sqlite(path, Window.turns(1)).load()) == THREE
 
 
@@ -102,7 +102,7 @@ def test_a_row_that_was_changed_is_named(path: Path) -> None:
     _done(path, "UPDATE memory_turn SET messages = replace(messages, 'three', 'seven')")
     failure = _refused(Memory.sqlite(path).load())
 
-    assert "turn 3 is damaged: it was changed; take its rows out" in failure.description
+    assert "turn 3 is damaged: the row was changed. Restore the database" in failure.description
 
 
 def test_newest_turns_that_are_missing_are_a_failure(path: Path) -> None:
@@ -113,7 +113,7 @@ def test_newest_turns_that_are_missing_are_a_failure(path: Path) -> None:
     _done(path, failures[0].description.partition(" run ")[2])
     fx.run(memory.commit(THREE))
 
-    assert all("turns 2 to 3 are missing; put it back from a copy" in one.description for one in failures)
+    assert all("turns 2 to 3 are missing. Restore the database from a backup" in one.description for one in failures)
     assert fx.run(memory.turns()) == (ONE, THREE)
 
 
@@ -128,7 +128,7 @@ def test_all_turns_that_are_missing_are_a_failure(path: Path) -> None:
 
     assert "turns 1 to 3 are missing" in gone.description
     assert cleared == ()
-    assert "the row that says how many there are is missing" in _refused(Memory.sqlite(path).load()).description
+    assert "the row in the table memory_head is missing" in _refused(Memory.sqlite(path).load()).description
 
 
 def test_turns_that_were_taken_out_are_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -152,7 +152,7 @@ def test_a_part_that_is_missing_is_noticed(part: int, path: Path) -> None:
     fx.run(commit_all(Memory.sqlite(path), [both, approved("c2", "a2"), approved()]))
     _done(path, f"DELETE FROM memory_turn WHERE number = 4 AND part = {part}")
 
-    assert "turn 4 is damaged: a part of it is missing" in _refused(Memory.sqlite(path).load()).description
+    assert "turn 4 is damaged: a part is missing" in _refused(Memory.sqlite(path).load()).description
 
 
 def test_rows_of_an_earlier_version_are_read_on(path: Path) -> None:

@@ -180,7 +180,7 @@ def test_a_damaged_state_in_a_database_is_told_with_its_table(text: str, tmp_pat
     fx.run(memory.commit_with(TWO, _state(mode="advanced")))
 
     assert failure.memory == f"{path}, conversation 'default'"
-    assert "the state in the table memory_state is damaged: it was changed; put the database" in failure.description
+    assert "the state in the table memory_state is damaged: the row was changed. Restore" in failure.description
     assert (said, _values(memory)) == (ONE, {"mode": "advanced"})
 
 
@@ -198,7 +198,7 @@ def test_a_state_that_is_missing_in_a_database_is_told(tmp_path: Path) -> None:
     again = _refused(memory.load_state())
     fx.run(memory.commit_with(Prompt.empty, _state(mode="advanced")))
 
-    assert "the state in the table memory_state is damaged: it is missing; put the database back" in failure.description
+    assert "the state in the table memory_state is damaged: the row is missing. Restore" in failure.description
     assert failure == again
     assert _values(memory) == {"mode": "advanced"}
 

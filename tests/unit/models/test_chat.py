@@ -547,7 +547,9 @@ def test_a_row_that_was_changed_is_refused_until_the_chat_is_deleted(tmp_path: P
         yield from kept.delete("a")
         return (yield from kept.load("a"))
 
-    assert failure.description.startswith("save 1 is damaged: it was changed; put the database back from a copy, or")
+    assert failure.description.startswith(
+        "save 1 is damaged: the row was changed. Restore the database from a backup, or"
+    )
     assert fx.run(begun_anew().provide(store)) is None
 
 

@@ -195,7 +195,7 @@ def test_what_was_changed_is_named(kind: str, tmp_path: Path) -> None:
         database = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
         database.execute("UPDATE journal_entry SET data = replace(data, 'milk', 'beer')")
         database.close()
-        said = r"entry 1 is damaged: it was changed; take its rows out of the table journal_entry"
+        said = r"entry 1 is damaged: the row was changed\. Restore .*, or remove .* from the table journal_entry"
 
     with pytest.raises(OSError, match=said):
         _all(journal)
@@ -215,7 +215,7 @@ def test_a_state_that_was_changed_is_named(kind: str, tmp_path: Path) -> None:
         database = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
         database.execute("UPDATE journal_state SET state = replace(state, 'milk', 'beer')")
         database.close()
-        said = r"the state in the table journal_state is damaged: it was changed; put the database back"
+        said = r"the state in the table journal_state is damaged: the row was changed\. Restore the database"
 
     with pytest.raises(OSError, match=said):
         journal.read_state()

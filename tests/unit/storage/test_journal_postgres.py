@@ -83,7 +83,7 @@ def test_what_cannot_be_stored_is_refused(journals: PostgresJournals) -> None:
 def test_a_server_that_is_not_there_is_an_error_without_the_password() -> None:
     """It names the place and what to do."""
     journals = PostgresJournals("postgresql://ann:secret@127.0.0.1:1/runs", JSON)
-    with pytest.raises(OSError, match="see that it runs") as raised:
+    with pytest.raises(OSError, match="Check that the server runs") as raised:
         journals.journal("ann").append(1)
     assert "secret" not in str(raised.value)
     with pytest.raises(ValueError, match="postgresql://"):

@@ -121,4 +121,4 @@ def test_a_damaged_state_is_named_once(tmp_path: Path, caplog: pytest.LogCapture
         database.execute("UPDATE run_state SET state = 'no JSON' WHERE run = 'b_01'")
     assert store.select(COLUMNS, Selection(most=1)) == [STATES[0]]
     assert store.select(COLUMNS, Selection(after=(0.0, "a_00"))) == [STATES[2]]
-    assert [record.getMessage().split(" in ")[0] for record in caplog.records] == ["the run 'b_01'"]
+    assert [record.getMessage().split(" in ")[0] for record in caplog.records] == ["the list omits the run 'b_01'"]

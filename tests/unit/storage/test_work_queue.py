@@ -280,7 +280,7 @@ def test_a_job_that_kills_its_workers_fails_in_the_end(file: str) -> None:
         return (yield from queue.result("a"))
 
     ended = _run(file, program)
-    assert (ended.status, ended.text) == ("failed", "3 workers were lost that were to run it")
+    assert (ended.status, ended.text) == ("failed", "3 workers died while they ran the job")
 
 
 @pytest.mark.slow
@@ -378,7 +378,7 @@ def test_a_process_that_uses_dbos_has_no_worker(file: str) -> None:
         return (yield from queue.serve({"double": _double}).result())
 
     try:
-        assert "this process uses DBOS" in str(_run(file, program).failure())
+        assert "already uses DBOS in this process" in str(_run(file, program).failure())
         assert DBOS(config={"name": "third"}) is own
     finally:
         DBOS.destroy()
@@ -587,7 +587,7 @@ def test_jobs_that_cannot_be_cancelled_are_in_the_log(
         queue.cancel_soon("a")
 
     _run(file, program)
-    assert "could not be cancelled or removed: the disk is full" in caplog.text
+    assert "cancellation or removal of jobs in " in caplog.text
 
 
 @pytest.mark.slow
