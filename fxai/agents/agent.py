@@ -523,8 +523,8 @@ def _check_stops(name: str, conditions: Iterable[object], tools: Mapping[str, ob
     for condition in conditions:
         for tool in condition.names if isinstance(condition, HasToolCall) else ():
             if tool not in tools:
-                near, there = nearest_name(tool, tools), ", ".join(tools) or "no tools"
-                raise ValueError(f"has_tool_call({tool!r}): agent {name!r} has no such tool{near}. Its tools: {there}.")
+                message = f"has_tool_call({tool!r}): agent {name!r} has no tool {tool!r}{nearest_name(tool, tools)}"
+                raise ValueError(f"{message}. Use one of: {', '.join(tools) or 'no tools'}.")
 
 
 def _with_hook(agent: Agent[Any, Any, Any, Any], name: str, hook: Any) -> Any:
@@ -538,7 +538,7 @@ def _name(given: Any) -> str:
     if not isinstance(given, str):
         raise TypeError(f"agent name must be a string, got {given!r}")
     if not given:
-        raise ValueError("agent name must not be empty, because its tool and its failures have this name")
+        raise ValueError("agent name must be a string that is not empty, got ''")
     return given
 
 

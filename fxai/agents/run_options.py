@@ -192,7 +192,7 @@ class StepSetup(msgspec.Struct, frozen=True, eq=False):
         unknown = ", ".join(sorted(map(repr, set(options).difference(RoundOptions.__annotations__))))
         if unknown:
             known = ", ".join(sorted(RoundOptions.__annotations__))
-            raise TypeError(f"unknown round option {unknown}. The options are {known}.")
+            raise TypeError(f"unknown round option {unknown}. Use one of: {known}.")
         return msgspec.structs.replace(self, options={**self.options, **options})
 
 
@@ -273,7 +273,7 @@ class Options(Mapping[str, Any]):
         if unknown:
             named = ", ".join(sorted(map(repr, unknown)))
             known = ", ".join(sorted(AgentOptions.__annotations__))
-            raise TypeError(f"unknown agent option {named}. The options are {known}.")
+            raise TypeError(f"unknown agent option {named}. Use one of: {known}.")
         self._given = {name: frozen(value) for name, value in given.items()}
 
     def to_round(self) -> RoundOptions:

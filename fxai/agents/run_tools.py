@@ -202,7 +202,7 @@ def _append(binding: Binding, offer: Offer) -> tuple[Offer, ...]:
 
 _SHOWN = 80  # maximum number of shown characters
 
-_ACCEPTED = "Pass tools, toolkits, function tools, bound toolkits, tool sources, or servers, singly or as a list."
+_ACCEPTED = "tools must be tools, toolkits, function tools, bound toolkits, tool sources, servers, or lists of them"
 
 
 def _is_tool(x: Any) -> TypeGuard[Tool[Any, Any, Any]]:
@@ -253,7 +253,7 @@ def _origin(given: Any) -> Any:
 def _refusal(given: Any) -> str:
     """Return the message that a value cannot be a tool of an agent, with a remedy."""
     shown = repr(given)
-    refusal = f"tool has the wrong type: {shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'}. {_ACCEPTED}"
+    refusal = f"{_ACCEPTED}, got {shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'}."
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         return f"{refusal} Pass its elements, or a list of them."
     if hasattr(given, "as_tool"):

@@ -109,7 +109,7 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
         if not isinstance(cast(object, name), str):
             raise TypeError(f"prompt name must be a string, got {name!r}")
         if not name:
-            raise ValueError("prompt name must not be empty, because the failures of the prompt contain it")
+            raise ValueError("prompt name must be a string that is not empty, got ''")
         if not callable(cast(object, f)):
             raise TypeError(f"prompt function must be a function of a Render, got {f!r}")
         return StatefulPrompt(name, f, changes=check_changes(changes))

@@ -10,6 +10,7 @@ True
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import metadata
@@ -258,13 +259,43 @@ def _open_standard() -> None:
 def _report_wrong_use(wrong: click.ClickException, stdout: TextIO, stderr: TextIO) -> int:
     context: click.Context | None = getattr(wrong, "ctx", None)
     where = "fxai" if context is None else context.command_path
-    trouble = CliError(wrong.format_message(), f"Run {where} --help to see its options.")
+    trouble = CliError(_wrong_use(wrong), f"Run {where} --help to see its options.")
     if "--json" in sys.argv[1:]:
         with suppress(CliError):
             stdout.write(json_line({"ok": False, "error": trouble.to_data()}))
             stdout.flush()
     stderr.write(f"fxai: {trouble}\n")
     return wrong.exit_code
+
+
+def _wrong_use(wrong: click.ClickException) -> str:
+    """Return the message of a wrong use. The messages of click have other forms, and some have several sentences."""
+    if isinstance(wrong, click.NoSuchOption):
+        near = " or ".join(wrong.possibilities or ())
+        return f"unknown option {wrong.option_name}" + (f". Did you mean {near}?" if near else "")
+    if isinstance(wrong, click.MissingParameter) and wrong.param is not None:
+        return f"missing {wrong.param.make_metavar(click.Context(cli)) or wrong.param.name}"
+    if isinstance(wrong, click.BadParameter) and wrong.param is not None:
+        return f"{wrong.param.opts[0]} {_must(wrong.message)}"
+    message = wrong.format_message().replace("No such command", "unknown command")
+    message = message.replace("Got unexpected extra", "unexpected")
+    return f"{message[:1].lower()}{message[1:]}"
+
+
+_REFUSALS: Final = (
+    (re.compile(r"(.+) is not in the range x>=(\S+)\."), r"must be at least \2, got \1"),
+    (re.compile(r"(.+) is not in the range x>(\S+)\."), r"must be greater than \2, got \1"),
+    (re.compile(r"(.+) is not a valid (?:integer|float).*"), r"must be a number, got \1"),
+    (re.compile(r"(.+) is not one of (.+)\."), r"must be one of \2, got \1"),
+)
+
+
+def _must(message: str) -> str:
+    """Return the requirement of an option, and the value that a user passed."""
+    for pattern, requirement in _REFUSALS:
+        if pattern.fullmatch(message):
+            return pattern.sub(requirement, message)
+    return f"is invalid: {message}"
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -386,7 +417,7 @@ def check(target: str | None, rules: bool, as_json: bool, debug: bool, **chosen:
     if rules:
         run_command(lambda out, _: list_rules(out, as_json=as_json), as_json=as_json, debug=debug)
     elif target is None:
-        raise click.UsageError("Missing argument 'TARGET'.")
+        raise click.UsageError("missing TARGET")
     else:
         run_command(
             lambda out, err: check_tools(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug

@@ -101,7 +101,9 @@ class CliError(Exception):
 
     @override
     def __str__(self) -> str:
-        return f"{self.message.rstrip('.')}. {self.remedy}" if self.remedy else self.message
+        if not self.remedy:
+            return self.message
+        return f"{self.message.rstrip('.')}{'' if self.message.endswith('?') else '.'} {self.remedy}"
 
 
 def is_server_failure(failure: object) -> bool:
@@ -181,7 +183,8 @@ def _defect_error(defect: BaseException) -> CliError:
     if isinstance(defect, ToolConflictError):
         return CliError(str(defect), "Add a prefix to the server's tools with --mcp name=SERVER.", cause=defect)
     if isinstance(defect, HandlerError):
-        return CliError(str(defect), "Provide exactly one handler for each tool of the layer's toolkit.", cause=defect)
+        problem, _, remedy = str(defect).partition(". ")
+        return CliError(problem, remedy, cause=defect)
     kind = type(defect).__name__
     return CliError(f"the program raised {kind}: {defect}", _TRACE, cause=defect)
 

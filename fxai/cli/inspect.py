@@ -80,7 +80,7 @@ def _wish_of(provider: str | None, api: str | None, model: str | None, strict: b
     if of_model and provider is None:
         problem = f"unknown provider {named_by!r}"
         there = ", ".join((*RECENT, *SERVERS))
-        raise CliError(problem, f"Write provider:model. Providers: {there}.", code=WRONG_USE)
+        raise CliError(problem, f"Write provider:model with one of: {there}.", code=WRONG_USE)
     return None if provider is None else PreviewOptions(provider, api, model, strict)
 
 
@@ -167,7 +167,7 @@ def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> 
     """Return the number of tools, and their problems."""
     unknown = [name for name in providers if name not in PROVIDERS]
     if unknown:
-        remedy = f"Providers: {', '.join(PROVIDERS)}."
+        remedy = f"Use one of: {', '.join(PROVIDERS)}."
         raise CliError(f"unknown provider {unknown[0]!r}", remedy, code=WRONG_USE)
     try:
         offer = with_layer(find_tools(target), layer)

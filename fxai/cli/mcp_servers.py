@@ -121,7 +121,7 @@ def serve(
 
 def _address_error(problem: str, options: dict[str, Any]) -> CliError:
     if "token" not in options:
-        problem = f"other machines can reach {options['host']}, and any of them could call the tools"
+        problem = f"--http {options['host']} lets any other machine call the tools"
         return CliError(problem, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
     if "allowed_hosts" not in options:
         problem = f"missing --allow-host for the server on {options['host']}"

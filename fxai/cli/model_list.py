@@ -207,7 +207,7 @@ def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
     if provider not in there:
         problem = f"unknown provider {provider!r}"
         guess = _guess(name, there)
-        remedy = f"Did you mean {guess}?" if guess else f"Write provider:model. Providers: {', '.join(there)}."
+        remedy = f"Did you mean {guess}?" if guess else f"Write provider:model with one of: {', '.join(there)}."
         raise CliError(problem, remedy, code=WRONG_USE)
     if not model and provider in RECENT:
         problem = f"missing model in {name!r}"

@@ -131,7 +131,7 @@ def answer(run: str, questions: tuple[str, ...], store: str | None, as_json: boo
     given = [(name, value) for name, value in chosen.items() if value not in (None, False)]
     if len(given) > 1 or (not given and any("=" not in one for one in questions)):
         raise click.UsageError(
-            "Pass one of --approve, --deny, --result, --failure, --again, and --unknown, or QUESTION=REPLY."
+            "missing reply. Pass one of --approve, --deny, --result, --failure, --again, --unknown, and QUESTION=REPLY."
         )
 
     def work(out: TextIO, _: TextIO) -> bool:

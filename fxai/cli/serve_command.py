@@ -2,7 +2,7 @@
 
 >>> ServeArgs(host="0.0.0.0").app_options("desk")
 Traceback (most recent call last):
-fxai.cli.exit.CliError: other machines can reach 0.0.0.0, and any of them could use the agent. ...
+fxai.cli.exit.CliError: --host 0.0.0.0 lets any other machine use the agent. Name the variable of a token with ...
 >>> ServeArgs().app_options("desk").page
 True
 """
@@ -66,7 +66,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         from fxai.ui import LOOPBACK, AppOptions
 
         if not self.is_local and self.token_env is None:
-            problem = f"other machines can reach {self.host}, and any of them could use the agent"
+            problem = f"--host {self.host} lets any other machine use the agent"
             raise CliError(problem, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
         if not self.is_local and not self.hosts:
             problem = f"missing --allow-host for the server on {self.host}"

@@ -105,7 +105,7 @@ def _attribute(value: Any, part: str, target: str, fits: _Fits) -> Any:
         there = [name for name in dir(value) if not name.startswith("_")]
         near = difflib.get_close_matches(part, there, n=1)
         fitting = [name for name in there if _holds(value, name, fits)]
-        hint = f"Did you mean {near[0]!r}?" if near else f"Known names: {', '.join(fitting or there[:8]) or 'none'}."
+        hint = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(fitting or there[:8]) or 'none'}."
         raise CliError(f"{target} does not exist: unknown name {part!r}", hint, code=WRONG_USE) from None
 
 
@@ -358,7 +358,7 @@ class TargetTools(msgspec.Struct, frozen=True):
 
         near = get_close_matches(name, there, n=1, cutoff=0.5)
         shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
-        remedy = f"Did you mean {near[0]!r}?" if near else f"Tools: {shown or 'none'}."
+        remedy = f"Did you mean {near[0]!r}?" if near else f"Use one of: {shown or 'none'}."
         raise CliError(f"{self.target} has no tool {name!r}", remedy, code=WRONG_USE)
 
 

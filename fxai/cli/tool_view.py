@@ -211,7 +211,7 @@ def _preparer(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
     """Return the function that prepares tools for the provider."""
     if wish.provider not in PROVIDERS:
         stated = f"unknown provider {wish.provider!r}"
-        raise CliError(stated, f"Providers: {', '.join(PROVIDERS)}.", code=WRONG_USE)
+        raise CliError(stated, f"Use one of: {', '.join(PROVIDERS)}.", code=WRONG_USE)
     prepare: Callable[..., PreparedTools] = import_module(f"fxai.providers.{wish.provider}").prepare_tools
     options: dict[str, Any] = {"model": wish.of_model, "strict_json_schema": wish.strict}
     if wish.api is not None and "api" not in inspect.signature(prepare).parameters:

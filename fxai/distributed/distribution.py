@@ -142,7 +142,7 @@ def distribute(
     for name in placements:
         if name not in here.tools:
             near = nearest_name(name, here.tools)
-            raise KeyError(f"a placement names the unknown tool {name!r}{near}. The tools are: {', '.join(here.tools)}")
+            raise KeyError(f"placement for the unknown tool {name!r}{near}. Use one of: {', '.join(here.tools)}")
     options = _Options(target, messages, wait, grace)
 
     def bind(around: ContextOf[Any]) -> ContextOf[Any]:

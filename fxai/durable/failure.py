@@ -198,7 +198,7 @@ class RunUnknown(DurableFailure, frozen=True, tag="unknown-run"):
 
     @override
     def __str__(self) -> str:
-        return f"no run {self.run!r} in {self.location}. `fxai runs list` shows all runs."
+        return f"run {self.run!r} does not exist in {self.location}. To list the runs, run fxai runs list."
 
 
 @final

@@ -27,7 +27,7 @@ _A = TypeVar("_A")
 _E = TypeVar("_E")
 _R = TypeVar("_R")
 
-_BEGUN = "it started but did not finish, so its outcome is unknown"
+_BEGUN = "the step started but did not finish"
 
 
 def version(newest: str) -> EffectOf[str, Any, None]:

@@ -5,7 +5,7 @@
 >>> fx.run_sync(runs.list())
 ()
 >>> print(fx.run_sync(runs.cancel("order-17").result()).failure())
-no run 'order-17' in this process. `fxai runs list` shows all runs.
+run 'order-17' does not exist in this process. To list the runs, run fxai runs list.
 """
 
 from __future__ import annotations
@@ -138,11 +138,16 @@ class Runs:
                 `fxai-runs.db` in the current directory.
 
         Raises:
+            TypeError: If the location is neither a string nor a path.
             ValueError: If the location is invalid.
         """
-        where = os.environ.get("FXAI_RUNS") or DEFAULT if location is None else os.fspath(location)
-        is_url = where.startswith(("postgresql://", "postgres://"))
-        return Runs.postgres(where) if is_url else Runs.sqlite(Path(where))
+        where = os.environ.get("FXAI_RUNS") or DEFAULT if location is None else location
+        try:
+            text = os.fspath(where)
+        except TypeError:
+            raise TypeError(f"store must be a path, a URL of PostgreSQL, or Runs, got {where!r}") from None
+
+        return Runs.postgres(text) if "://" in text else Runs.sqlite(text)
 
     # -- reading
 
@@ -452,7 +457,7 @@ def _find_question(journal: RunJournal, name: str, reply: Reply) -> RunQuestion 
     found = [one for one in known.questions if name in (one.id, one.call_id)]
     if len(found) != 1:
         open_ = ", ".join(one.id for one in known.questions) or "none"
-        why = "two calls have this ID. Use the ID of the question." if found else f"not open. Open questions: {open_}"
+        why = "two calls have this ID. Use the ID of the question." if found else f"not open. Answer one of: {open_}"
         why = "the run was cancelled" if known.cancelled is not None else why
         return QuestionUnknown(known.run, name, why)
     question = found[0]

@@ -217,6 +217,8 @@ def gen(f: Callable[_P, Generator[EffectOf[Any, _E, _R], object, _A]]) -> Callab
 
 def service(key: ServiceKey[_I, _S]) -> EffectOf[_S, Never, _I | None]:
     """Return the effect of the service of `key`. The program then needs this service."""
+    if not hasattr(key, "__fx_key__"):
+        raise TypeError(f"service key must be a Service class or a Tag, got {key!r}")
     return Fetch(key.__fx_key__())
 
 

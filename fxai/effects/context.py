@@ -73,6 +73,8 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
     @staticmethod
     def make(key: Key[_I, _S], service: _S) -> ContextOf[_I | None]:
         """Return the context of one service."""
+        if not hasattr(key, "__fx_key__"):
+            raise TypeError(f"service key must be a Service class or a Tag, got {key!r}")
         return ContextOf({key.__fx_key__(): service})
 
     def add(self, key: Key[_I, _S], service: _S) -> ContextOf[_I_contra | _I]:

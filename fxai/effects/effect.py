@@ -41,7 +41,7 @@ from typing_extensions import TypeAliasType, TypeVar
 from fxai.effects import development
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded
 from fxai.effects.context import ContextOf
-from fxai.effects.mistake import MYPY, Discarded, NotItsValue, Unprovided, not_an_effect, refuse_as_value
+from fxai.effects.mistake import MYPY, Discarded, NotItsValue, Unprovided, not_a_layer, not_an_effect, refuse_as_value
 from fxai.effects.tracing import AttributeValue, Named, Operation, Tracer
 
 _A = TypeVar("_A", default=None)
@@ -263,6 +263,8 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         built the layer already, the effect shares it. In the body of a function whose own `R` is a type variable,
         write `layer(effect)`, because the checkers cannot solve `effect.provide(layer)` there.
         """
+        if isinstance(layer, type) or not callable(layer):
+            raise not_a_layer(layer)
         return layer(self)
 
     def provide_context(self, context: ContextOf[_R_co | None]) -> EffectOf[_A_co, _E_co, None]:

@@ -50,7 +50,7 @@ from fxai.effects.effect import (
     Suspend,
     Within,
 )
-from fxai.effects.mistake import MYPY
+from fxai.effects.mistake import MYPY, not_a_layer
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import ReferenceMeta
@@ -455,6 +455,8 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     def provide(self, dependency: Callable[[LayerOf[_Out_contra, _E_co, _In_co | None]], _T]) -> _T:
         """Return this layer with the services of `dependency`, which are neither needed nor in the output."""
+        if isinstance(dependency, type) or not callable(dependency):
+            raise not_a_layer(dependency)
         return dependency(self)
 
     def provide_merge(self, dependency: Callable[[Merging[_Out_contra, _E_co, _In_co | None]], _T]) -> _T:

@@ -75,6 +75,12 @@ def not_an_effect(given: object) -> TypeError:
     return TypeError(f"expected an effect, got {what}. {remedy}.")
 
 
+def not_a_layer(given: object) -> TypeError:
+    """Return the error for an object that is not a layer."""
+    name = given.__name__ if isinstance(given, type) else type(given).__name__
+    return TypeError(f"layer must be a Layer, got {given!r:.200}. Supply a service with Layer.succeed({name}, …).")
+
+
 def _remedy(given: Any) -> str:
     kind = type(given).__name__
     name = getattr(given, "__name__", kind)

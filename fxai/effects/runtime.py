@@ -71,6 +71,8 @@ def run_exit(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Exit[
 
     try:
         anyio.run(main, backend=backend)
+    except LookupError as error:
+        raise ValueError(f"backend must be 'asyncio', or 'trio' if it is installed, got {backend!r}") from error
     except RuntimeError:
         running = event_loop()
         if running is None:

@@ -26,7 +26,7 @@ from fxai.effects.cause import Exit, Failed, ending
 from fxai.effects.context import EMPTY, ContextOf, enclose
 from fxai.effects.effect import AnyEffect, As, EffectOf, Generate, Map, Succeed, Suspend, Sync
 from fxai.effects.fiber import close_block, run_fiber
-from fxai.effects.mistake import MYPY, Discarded, NotItsValue, refuse_as_value
+from fxai.effects.mistake import MYPY, Discarded, NotItsValue, not_a_layer, refuse_as_value
 from fxai.effects.pull import END, Channel, Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
@@ -272,6 +272,8 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
 
     def provide(self, layer: Callable[[StreamOf[_A_co, _E_co, _R_co | None]], _T]) -> _T:
         """Return the stream with the services of `layer`, built at the first read and released at the end."""
+        if isinstance(layer, type) or not callable(layer):
+            raise not_a_layer(layer)
         return layer(self)
 
     def provide_built(self, build: EffectOf[ContextOf[Any], Any, Any]) -> AnyStream:

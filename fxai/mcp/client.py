@@ -230,8 +230,8 @@ def _check_names(server: McpServer, connection: Connection) -> EffectOf[None, Mc
         if not missing:
             return NOTHING
         known = ", ".join(connection.known_names) or "none"
-        message = f"unknown tool {missing[0]!r}. Known tools: {known}"
-        return fail(McpError(server.name, "no-such-tool", message, "Pass names of existing tools to `only`"))
+        message = f"unknown tool {missing[0]!r} in `only`"
+        return fail(McpError(server.name, "no-such-tool", message, f"Use one of: {known}"))
 
     return Suspend(check)
 

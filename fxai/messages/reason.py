@@ -130,7 +130,7 @@ class RateLimitError(ReasonBase, frozen=True):
 class QuotaExhaustedError(ReasonBase, frozen=True):
     """An account without remaining quota. The request is not retryable."""
 
-    __advice__: ClassVar[str] = "Check the plan and billing of the account. Retrying does not help"
+    __advice__: ClassVar[str] = "Retrying does not help. Check the plan and billing of the account"
 
     description: str = ""
 
@@ -165,7 +165,7 @@ class AuthenticationError(ReasonBase, frozen=True):
 class ContentPolicyError(ReasonBase, frozen=True):
     """Content of the request or the answer that the provider refused. The request is not retryable."""
 
-    __advice__: ClassVar[str] = "Change the request. The provider will refuse the same request again"
+    __advice__: ClassVar[str] = "The provider will refuse the same request again. Change the request"
 
     description: str = ""
 
@@ -183,7 +183,7 @@ class InvalidRequestError(ReasonBase, frozen=True):
         description: The words from the provider.
     """
 
-    __advice__: ClassVar[str] = "Change the request. The same request will fail again"
+    __advice__: ClassVar[str] = "The same request will fail again. Change the request"
 
     parameter: str | None = None
     constraint: str | None = None

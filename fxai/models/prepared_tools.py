@@ -461,7 +461,7 @@ def choose_tools(
     unknown = [name for name in choice.names if name not in names]
     if unknown:
         there = ", ".join(names) or "none"
-        raise PreparationError.of(field, f"unknown tool {', '.join(map(repr, unknown))}. The tools are: {there}")
+        raise PreparationError.of(field, f"unknown tool {', '.join(map(repr, unknown))}. Use one of: {there}")
     return given if choice.mode == "tool" else tuple(tool for tool in given if choice.allows(tool.name))
 
 
@@ -514,7 +514,7 @@ def checked_options(options: Any, form: type[_O], where: str, remedy: str = "") 
     unknown = [key for key in options if key not in fields] if is_object(options) else []
     if unknown:
         there = ", ".join(sorted(fields))
-        message = f"unknown option {', '.join(map(repr, unknown))}. The options are: {there}{remedy}"
+        message = f"unknown option {', '.join(map(repr, unknown))}. Use one of: {there}{remedy}"
         raise PreparationError.of(where, message)
     try:
         return msgspec.convert(options, form)

@@ -131,7 +131,8 @@ def _complete(subject: tuple[Toolkit[Any], AnyLayer], _: Trial) -> Break | None:
     names = [tool.name for tool in kit]
     error = next((reason.defect for reason in exit_.cause.reasons if isinstance(reason, Die)), None)
     if isinstance(error, HandlerError):
-        return Break(names, "", str(error), "provide one handler for each tool, and no other handlers")
+        message = str(error).partition(". ")[0]
+        return Break(names, "", message, "provide one handler for each tool, and no other handlers")
     return Break(names, "", f"cannot build the layer: {exit_.cause}", "provide the services that the layer needs")
 
 

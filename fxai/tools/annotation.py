@@ -168,7 +168,12 @@ class Annotations:
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[Annotation[Any], Any] | None = None) -> None:
-        self._values: dict[Annotation[Any], Any] = {k: k.freeze(v) for k, v in (values or {}).items()}
+        self._values: dict[Annotation[Any], Any] = {}
+        for key, value in (values or {}).items():
+            if not isinstance(cast(object, key), Annotation):
+                raise TypeError(f"annotation must be an Annotation, such as Readonly, got {key!r}")
+
+            self._values[key] = key.freeze(value)
 
     def get(self, key: Annotation[_K]) -> _K:
         """Return the value of `key`, or its default."""

@@ -220,9 +220,10 @@ def _methods_of(obj: object, only: Iterable[str] | None) -> list[str]:
     if isinstance(only, str):
         raise SchemaError(f"only must be a list of method names, got {only!r}. Pass only=[{only!r}].")
     wanted = frozenset(methods if only is None else only)
-    missing = ", ".join(sorted(wanted - set(methods)))
+    missing = ", ".join(map(repr, sorted(wanted - set(methods))))
     if missing:
-        raise SchemaError(f"{cls} has no public method with a docstring named {missing}. Use: {', '.join(methods)}.")
+        message = f"{cls} has no public method {missing} with a docstring"
+        raise SchemaError(f"{message}. Use one of: {', '.join(methods)}.")
     return [name for name in methods if name in wanted]
 
 

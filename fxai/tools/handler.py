@@ -500,6 +500,9 @@ def handler_layer(
         blocking: Thread settings. Default: None, the handler does not run in a thread.
         threads: Settings in a server. Default: None, the same settings as outside a server.
     """
+    if not callable(f):
+        raise TypeError(f"handler of {identity.name!r} must be a function of its parameters, got {f!r}")
+
     wants_context = _positional(f) >= 2
     if blocking is not None and inspect.iscoroutinefunction(f):
         raise TypeError(f"handler of {identity.name!r} is a coroutine function. Omit blocking=True.")
@@ -631,10 +634,10 @@ def _require_match(
     missing = [name for identity, name in needed.items() if services.get(identity) is None]
     extra = [key.name for key in services if isinstance(key, Identity) and key not in needed and key not in left_out]
     doubled = _duplicates(givers)
-    problems = (("no handler for", missing), ("two handlers for", doubled), ("no such tool here", extra))
+    problems = (("no handler for", missing), ("two handlers for", doubled), ("not in the toolkit", extra))
     found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
     if found:
-        message = f"handlers do not match Toolkit({', '.join(tools)}): {found}"
+        message = f"handlers do not match Toolkit({', '.join(tools)}): {found}. Provide one handler for each tool."
         raise HandlerError(message, missing=missing, doubled=doubled, extra=extra)
 
 

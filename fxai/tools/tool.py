@@ -602,8 +602,9 @@ class ToolDecorator(msgspec.Struct, frozen=True):
         merged = cast(FunctionOptions, {**self.options, **options})
         if f is None:
             return ToolDecorator(merged)
-        if isinstance(f, FunctionTool):
-            raise SchemaError(f"{f!r} is already a tool. Use annotate, rename, or with_options to change it.")
+        if isinstance(f, FunctionTool | Tool):
+            shown = f"Tool({f.name!r})" if isinstance(f, Tool) else repr(cast(object, f))
+            raise SchemaError(f"{shown} is already a tool. Use annotate, rename, or with_options to change it.")
         made: AnyFunctionTool = FunctionTool(f, merged, names_around())
         return made
 

@@ -233,5 +233,5 @@ def check_examples(tool: ToolInfo) -> None:
         faults = example_faults(tool, example.parameters)
         if faults:
             problem = "; ".join(map(str, faults))
-            remedy = "An example must be the parameters of one call as a JSON value."
+            remedy = "Pass the parameters of one call as a JSON value."
             raise SchemaError(f"tool {tool.name!r}: input example {number} is invalid: {problem}. {remedy}")

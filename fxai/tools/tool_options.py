@@ -20,6 +20,7 @@ from fxai.schema.data import frozen
 from fxai.schema.fault import SchemaError
 from fxai.tools.annotation import Annotation, Annotations
 from fxai.tools.identity import FailureMode
+from fxai.tools.tool_error import nearest_name
 from fxai.tools.tool_info import Example, NeedsApproval, PlainData, ToolInfo, check_examples
 
 _K = TypeVar("_K")
@@ -117,9 +118,9 @@ def option_fields(options: ToolOptions, name: str) -> dict[str, Any]:
 def _read_options(options: ToolOptions, name: str) -> dict[str, Any]:
     unknown = set(options) - _KNOWN
     if unknown:
-        known = ", ".join(ToolOptions.__annotations__)
-        problem = f"unknown option {', '.join(sorted(map(repr, unknown)))}"
-        raise SchemaError(f"tool {name!r}: {problem}. Use one of: {known}")
+        known = ("parameters", "success", "failure", *ToolOptions.__annotations__)
+        problem = f"unknown option {', '.join(sorted(map(repr, unknown)))}{nearest_name(min(unknown), known)}"
+        raise SchemaError(f"tool {name!r}: {problem}. Use one of: {', '.join(known)}")
     mode = options.get("failure_mode", "error")
     if mode not in ("error", "return"):
         raise SchemaError(f"tool {name!r}: failure_mode must be 'error' or 'return', got {mode!r}")

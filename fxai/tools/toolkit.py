@@ -422,7 +422,7 @@ def _require(kit: Toolkit[Any], names: Iterable[str]) -> None:
     for name in names:
         if name not in kit.tools:
             near = nearest_name(name, kit.tools)
-            raise KeyError(f"unknown tool {name!r}{near}. The toolkit contains: {', '.join(kit.tools) or 'no tools'}")
+            raise KeyError(f"unknown tool {name!r}{near}. Use one of: {', '.join(kit.tools) or 'no tools'}")
 
 
 @final

@@ -116,9 +116,7 @@ def check_host(scope: HttpScope, allowed: Sequence[str]) -> None:
     host, server = Headers(scope=scope).get("host", ""), scope.get("server")
     is_test = server is not None and server[0] == "testserver" and _host_name(host) == "testserver"
     if not is_test and not is_host_allowed(host, allowed):
-        raise RefusedError(
-            421, "host", "this server does not accept this host name. The operator can allow it with `hosts`."
-        )
+        raise RefusedError(421, "host", "unknown host name. Ask the operator to allow it with `hosts`.")
 
 
 def is_origin_allowed(headers: Headers, scheme: str, origins: Sequence[str]) -> bool:
@@ -132,7 +130,7 @@ def check_origin(headers: Headers, scheme: str, origins: Sequence[str]) -> None:
     if not is_origin_allowed(headers, scheme, origins) or headers.get("sec-fetch-site") == "cross-site":
         if headers.get("origin") in origins:
             return
-        raise RefusedError(403, "origin", "pages of this origin may not use this server. The operator can allow them.")
+        raise RefusedError(403, "origin", "unknown origin. Ask the operator to allow its pages with `origins`.")
 
 
 # -- bodies

@@ -127,7 +127,7 @@ def test_what_is_no_tool_is_refused(case: Case) -> None:
     given = json.loads(re.findall(r"\[.*\]", case.given)[0])
     wrong: Any = agent.with_tools
 
-    with pytest.raises(TypeError, match=r"wrong type: 123\. Pass tools, toolkits, .* or servers"):
+    with pytest.raises(TypeError, match=r"tools must be tools, toolkits, .*servers, or lists of them, got 123"):
         wrong(given)
 
 

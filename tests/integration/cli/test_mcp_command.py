@@ -361,7 +361,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (
         ["served.py:tools", "--http", "0.0.0.0:0"],
         2,
-        "other machines can reach 0.0.0.0, and any of them could call",
+        "--http 0.0.0.0 lets any other machine call the tools",
     ),
     (["served.py:tools", "--http", "0", "--token-env", "NO_SUCH"], 2, "variable NO_SUCH is not set. Set it"),
     (["served.py:tools", "--http", "0.0.0.0:0", "--token-env", "PATH"], 2, "missing --allow-host"),

@@ -257,7 +257,7 @@ def fxai(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
-    "no such agent": ((f"{AGENT}:nobody",), 2, "Known names: "),
+    "no such agent": ((f"{AGENT}:nobody",), 2, "Use one of: "),
     "no agent": ((f"{AGENT}:kit",), 2, "an agent or a stateful prompt"),
     "no handlers": ((f"{AGENT}:agent",), 1, "missing handlers for tools of agent 'clerk': deleteFile"),
     "no such layer": ((f"{AGENT}:agent", "--layer", f"{AGENT}:nothing"), 2, "unknown name 'nothing'"),
@@ -271,7 +271,7 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no place": ((*TARGET, "--store", f"{AGENT}/chats.db"), 2, "cannot store conversations in"),
     "a file as folder": ((*TARGET, "--store", AGENT), 2, "cannot store conversations in"),
     "servers' options": ((*TARGET, "--yes"), 2, "--yes requires --mcp"),
-    "no memory": ((*TARGET, "--memory", "x.db"), 2, "No such option"),
+    "no memory": ((*TARGET, "--memory", "x.db"), 2, "unknown option"),
 }
 
 

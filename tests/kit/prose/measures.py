@@ -21,7 +21,17 @@ from typing import Final, NamedTuple
 
 from tests.kit.prose.texts import WORD, Text, texts_below
 
-__all__ = ["MEASURES", "Figures", "Finding", "Measure", "figures_of_folders", "findings", "misses", "total_of"]
+__all__ = [
+    "MEASURES",
+    "VERBS",
+    "Figures",
+    "Finding",
+    "Measure",
+    "figures_of_folders",
+    "findings",
+    "misses",
+    "total_of",
+]
 
 LARGE = 2000
 """Words of a folder whose figures are stable enough for the targets."""
@@ -36,7 +46,8 @@ _IDIOMS: Final = [
     for table in ("idioms", "first_lines")
     for name, (pattern, advice) in _TABLES[table].items()
 ]
-_VERBS: Final = frozenset(_TABLES["words"]["verbs"].split())
+VERBS: Final = frozenset(_TABLES["words"]["verbs"].split())
+"""The verbs that can start a docstring or a remedy, in their base form."""
 _NOT_PARTICIPLES: Final = frozenset(_TABLES["words"]["not_participles"].split())
 _PROFILE: Final = {
     word: (float(mean), float(deviation))
@@ -234,4 +245,4 @@ def _sentence(text: Text, sentence: str) -> Iterator[Finding]:
 
 def _is_verb(word: str) -> bool:
     endings = (("", ""), ("ies", "y"), ("es", ""), ("s", ""))
-    return any(word.endswith(ending) and word.removesuffix(ending) + stem in _VERBS for ending, stem in endings)
+    return any(word.endswith(ending) and word.removesuffix(ending) + stem in VERBS for ending, stem in endings)

@@ -359,7 +359,7 @@ def test_an_option_that_there_is_not_is_refused() -> None:
     """The message says which there are."""
     make: Any = Agent.make
 
-    with pytest.raises(TypeError, match=r"unknown agent option 'temprature'\. The options are .*temperature"):
+    with pytest.raises(TypeError, match=r"unknown agent option 'temprature'\. Use one of: .*temperature"):
         make("a", temprature=1)
     for wrong in (3, [3]):
         with pytest.raises(TypeError, match="on_step must be a function or a list of functions, got 3"):
@@ -391,7 +391,7 @@ def test_a_value_of_another_kind_is_refused(option: dict[str, Any], said: str) -
     ("option", "said"),
     [
         ({"at_limit": "stop"}, "at_limit must be one of 'fail', 'answer', 'last_text', got 'stop'"),
-        ({"name": ""}, "agent name must not be empty"),
+        ({"name": ""}, "agent name must be a string that is not empty"),
         ({"output_retries": -1}, "output_retries must be at least 0, got -1"),
     ],
 )

@@ -30,10 +30,10 @@ def test_a_condition_on_a_tool_that_the_agent_lacks_is_refused() -> None:
 
     with pytest.raises(
         ValueError,
-        match=r"has_tool_call\('ad'\): agent 'adder' has no such tool \(did you mean 'add'\?\)\. Its tools: add\.$",
+        match=r"has_tool_call\('ad'\): agent 'adder' has no tool 'ad' \(did you mean 'add'\?\)\. Use one of: add\.$",
     ):
         agent.execute("add")
-    with pytest.raises(ValueError, match=r"Its tools: add, halve\.$"):
+    with pytest.raises(ValueError, match=r"Use one of: add, halve\.$"):
         agent.with_tools(halve).execute("add")
     for later in (ToolSource(fx.succeed(BoundToolkit.make())), live):
         assert agent.with_tools(later).execute("add") is not None

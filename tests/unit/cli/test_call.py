@@ -81,7 +81,7 @@ FAILS: list[tuple[list[str], int, str]] = [
     (["remove_any", '{"path": "a"}'], 1, "tool 'remove_any' needs approval. To approve this call, pass --yes"),
     (["remove_some", '{"pth": "/a"}'], 1, "invalid arguments for 'remove_some': /path: expected string, found"),
     (["ad", "{}"], 2, "has no tool 'ad'. Did you mean 'add'?"),
-    (["qqqqqqqq", "{}"], 2, "has no tool 'qqqqqqqq'. Tools: add, weather, find, "),
+    (["qqqqqqqq", "{}"], 2, "has no tool 'qqqqqqqq'. Use one of: add, weather, find, "),
     (["add", "{"], 2, "'{' is not valid JSON: "),
     (["add", "@no/such.json"], 2, "cannot read no/such.json: No such file or directory. Pass JSON such as"),
     (["add", "@."], 2, "cannot read .: "),

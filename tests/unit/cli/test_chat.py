@@ -310,10 +310,10 @@ WRONG: list[tuple[list[str], int, str]] = [
         2,
         "messages in no/where.jsonl: directory no does not exist. Name a file",
     ),
-    (["--model", "gpt:5"], 2, "unknown provider 'gpt'. Write provider:model. Providers: "),
+    (["--model", "gpt:5"], 2, "unknown provider 'gpt'. Write provider:model with one of: "),
     (["--agent", f"{TARGETS}:kit"], 2, "is a value of type Toolkit, not an agent or a stateful prompt. Try "),
     (["--layer", f"{TARGETS}:agent"], 2, "not a layer. Try "),
-    (["--rounds", "0"], 2, "0 is not in the range x>=1. Run fxai chat --help"),
+    (["--rounds", "0"], 2, "--rounds must be at least 1, got 0. Run fxai chat --help"),
     (["--mcp", ""], 2, "missing SERVER. Pass a command such as"),
     (["--mcp", "a 'b"], 2, "No closing quotation"),
     (["--yes"], 2, "--yes requires --mcp. Pass --mcp SERVER, or remove --yes."),
@@ -326,7 +326,7 @@ WRONG: list[tuple[list[str], int, str]] = [
         "store pins in no/where: directory no does not exist. Name a file",
     ),
     (["--pins", ".", "--mcp", "x"], 2, "cannot store pins in .: not a regular file. Name a file"),
-    (["Hello"], 2, "unexpected extra argument (Hello). Run fxai chat --help"),
+    (["Hello"], 2, "unexpected argument (Hello). Run fxai chat --help"),
 ]
 
 

@@ -116,7 +116,7 @@ def test_one_provider_can_be_asked_for(fxai: Run) -> None:
 
     assert "for openai: " in said
     assert "anthropic" not in said
-    assert wrong == (2, "", "fxai: unknown provider 'gemini'. Providers: openai, anthropic.\n")
+    assert wrong == (2, "", "fxai: unknown provider 'gemini'. Use one of: openai, anthropic.\n")
 
 
 LAYERS: list[tuple[str, list[str]]] = [
@@ -195,7 +195,7 @@ def test_the_rules_are_listed(fxai: Run) -> None:
 
 def test_without_a_target_it_is_wrong_use(fxai: Run) -> None:
     """Nothing to look at is an error with the help in its remedy."""
-    assert fxai("check") == (2, "", "fxai: Missing argument 'TARGET'. Run fxai check --help to see its options.\n")
+    assert fxai("check") == (2, "", "fxai: missing TARGET. Run fxai check --help to see its options.\n")
 
 
 def test_wrong_use_is_json_too(fxai: Run) -> None:

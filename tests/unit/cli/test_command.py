@@ -144,15 +144,15 @@ WRONG: list[tuple[list[str], int, str]] = [
     (
         ["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:half", "?"],
         1,
-        "slow. Provide exactly one",
+        "slow. Provide one handler",
     ),
     (["run", "--layer", f"{TARGETS}:needy", "?"], 1, "service Db is missing. Provide the service"),
     (["run", "--layer", f"{TARGETS}:failing", "?"], 1, "run failed: the database is away"),
-    (["run", "--model", "gpt:5", "?"], 2, "unknown provider 'gpt'. Write provider:model. Providers: "),
-    (["run", "--rounds", "0", "?"], 2, "0 is not in the range x>=1. Run fxai run --help"),
+    (["run", "--model", "gpt:5", "?"], 2, "unknown provider 'gpt'. Write provider:model with one of: "),
+    (["run", "--rounds", "0", "?"], 2, "--rounds must be at least 1, got 0. Run fxai run --help"),
     (["run", "--json", "--quiet", "?"], 2, "--json cannot be used with --quiet"),
-    (["run", "two", "prompts"], 2, "unexpected extra argument (prompts). Run fxai run --help"),
-    (["rnu"], 2, "No such command 'rnu'"),
+    (["run", "two", "prompts"], 2, "unexpected argument (prompts). Run fxai run --help"),
+    (["rnu"], 2, "unknown command 'rnu'. Did you mean 'run'? "),
 ]
 
 

@@ -200,14 +200,17 @@ WRONG: list[tuple[list[str], str]] = [
     (["schema", f"{FAULTY}:sensible", "--api", "chat"], "Add --provider"),
     (
         ["schema", f"{FAULTY}:sensible", "--provider", "gemini"],
-        "unknown provider 'gemini'. Providers: openai, anthropic.",
+        "unknown provider 'gemini'. Use one of: openai, anthropic.",
     ),
     (
         ["schema", f"{FAULTY}:sensible", "--provider", "local"],
-        "unknown provider 'local'. Providers:",
+        "unknown provider 'local'. Use one of:",
     ),
     (["schema", f"{FAULTY}:sensible", "--provider", "anthropic", "--api", "chat"], "Remove --api"),
-    (["schema", f"{FAULTY}:sensible", "--api", "telegraph"], "'telegraph' is not one of 'responses', 'chat'"),
+    (
+        ["schema", f"{FAULTY}:sensible", "--api", "telegraph"],
+        "--api must be one of 'responses', 'chat', got 'telegraph'",
+    ),
 ]
 
 

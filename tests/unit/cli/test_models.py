@@ -166,7 +166,7 @@ def test_what_a_model_can_do_is_known_by_its_name(name: str, strict: str, struct
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nowhere:x", "unknown provider 'nowhere'. Write provider:model. Providers: "),
+        ("nowhere:x", "unknown provider 'nowhere'. Write provider:model with one of: "),
         ("antropic:claude-opus-5", "unknown provider 'antropic'. Did you mean anthropic:claude-opus-5?"),
         ("claude-opus-5", "unknown provider 'claude-opus-5'. Did you mean anthropic:claude-opus-5?"),
         ("gpt-5.5", "unknown provider 'gpt-5.5'. Did you mean openai:gpt-5.5?"),

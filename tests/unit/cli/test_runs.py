@@ -115,7 +115,7 @@ def test_a_call_in_doubt_is_told_as_one(fxai: Run) -> None:
     assert fxai(*line).code == 9
     resumed = fxai(*line)
     assert resumed.code == 1
-    assert "✗ outcome of 'charge' unknown: it started" in resumed.out
+    assert "✗ outcome of 'charge' unknown: the call started" in resumed.out
     assert "broke" not in resumed.out
 
 
@@ -131,9 +131,9 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("runs", "show", "nothing"), 1, "no run 'nothing'"),
-        (("runs", "resume", "nothing"), 1, "no run 'nothing'"),
-        (("runs", "cancel", "nothing"), 1, "no run 'nothing'"),
+        (("runs", "show", "nothing"), 1, "run 'nothing' does not exist"),
+        (("runs", "resume", "nothing"), 1, "run 'nothing' does not exist"),
+        (("runs", "cancel", "nothing"), 1, "run 'nothing' does not exist"),
         (("runs", "answer", "r", "x", "--approve"), 1, "not open"),
         (("runs", "answer", "r", "x"), 2, "Pass one of --approve"),
         (("runs", "answer", "r", "x", "--approve", "--again"), 2, "Pass one of --approve"),

@@ -318,7 +318,7 @@ def test_a_choice_leaves_the_tools_that_it_names() -> None:
     assert choose_tools([a, b], ToolChoice.one_of(["b"])) == (b,)
     assert choose_tools([a, b], ToolChoice.tool("b")) == (a, b)
     assert choose_tools([a, b], "none") == (a, b)
-    with pytest.raises(PreparationError, match=r"unknown tool 'c'\. The tools are: a, b") as raised:
+    with pytest.raises(PreparationError, match=r"unknown tool 'c'\. Use one of: a, b") as raised:
         choose_tools([a, b], ToolChoice.one_of(["c"]))
     assert isinstance(raised.value.reason, InvalidRequestError)
     assert raised.value.reason.parameter == "tool_choice"
@@ -335,7 +335,7 @@ def test_a_choice_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"depht": 1}, "unknown option 'depht'. The options are: depth"),
+        ({"depht": 1}, "unknown option 'depht'. Use one of: depth"),
         ({"depth": "deep"}, "depth"),
         ([1], "provider_options"),
     ],

@@ -427,7 +427,7 @@ def test_a_wrapped_handler_is_still_the_handler_of_its_tool() -> None:
     assert fx.run(kit.call("double", GOOD).provide(kit.to_layer(wrapped))).result == 6
     for layer, said in (
         (wrapped | other, "two handlers for: double"),
-        (Aspect.make().wrap(wrapped | add.handler(on_add)), "no such tool here: add"),
+        (Aspect.make().wrap(wrapped | add.handler(on_add)), "not in the toolkit: add"),
         (Aspect.make().wrap(add.handler(on_add)), "no handler for: double"),
     ):
         untyped: Any = kit

@@ -353,7 +353,7 @@ def test_its_handler_is_checked_like_any_other() -> None:
     wrong = OUTER.call("many", _calls()).provide(untyped.to_layer(alike.layer.provide(double.handler(on_double))))
 
     assert fx.run(twice).result == SubResults(())
-    assert "no handler for: many; no such tool here: many" in str(defect_of(wrong))
+    assert "no handler for: many; not in the toolkit: many" in str(defect_of(wrong))
 
 
 def test_composites_nest() -> None:

@@ -157,7 +157,7 @@ def test_only_some_methods_may_be_offered() -> None:
     """Those named, which must be there."""
     assert len(Toolkit.from_object(Calculator(), only=["negate", "add"]).toolkit) == 2
     with pytest.raises(
-        SchemaError, match=r"no public method with a docstring named minus, undescribed\. Use: add, divide"
+        SchemaError, match=r"no public method 'minus', 'undescribed' with a docstring\. Use one of: add, divide"
     ):
         Toolkit.from_object(Calculator(), only=["add", "undescribed", "minus"])
 

@@ -135,7 +135,7 @@ def test_missing_extra_and_doubled_handlers_are_errors_at_build(backend: Backend
     cases = {
         "no handler for: minus": on_plus,
         "no handler for: plus, minus": stranger,
-        "no such tool here: add": on_plus | on_minus | stranger,
+        "not in the toolkit: add": on_plus | on_minus | stranger,
         "two handlers for: plus": on_plus | on_minus | second,
     }
 

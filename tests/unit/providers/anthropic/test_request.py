@@ -819,7 +819,7 @@ def test_betas_are_named_only_where_they_are_needed() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"thinkng": {}}, "unknown option 'thinkng'. The options are: betas, cache_control"),
+        ({"thinkng": {}}, "unknown option 'thinkng'. Use one of: betas, cache_control"),
         ({"service_tier": "fast"}, "Invalid enum value 'fast'"),
         ([], "Expected `object`"),
     ],
