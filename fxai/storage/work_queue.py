@@ -117,8 +117,8 @@ class WorkQueue:
         """Open a queue until the scope closes. The jobs remain in the database.
 
         Args:
-            location: The path of a SQLite database, or the URL `postgresql://USER:PASSWORD@HOST/DATABASE`. fxai creates a
-                missing SQLite database that only its owner can read. The tables in PostgreSQL are in the schema `dbos`.
+            location: The path of a SQLite database, or the URL `postgresql://USER:PASSWORD@HOST/DATABASE`. fxai creates
+                a missing SQLite database that only its owner can read. The tables in PostgreSQL are in the schema `dbos`.
 
         Fails with:
             OSError: If fxai cannot open the database.
