@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
+from threading import RLock
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, final
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
+from weakref import ref
 
 import msgspec
 from typing_extensions import override
@@ -36,40 +39,56 @@ class Identity:
     """The defining values of a tool, as the key of its handler.
 
     These values are the kind, the first name, the schemas of the parameters, success, and failure, the failure mode,
-    and the validation of raw parameters. A provider's tool also has its id and args. A context uses the identity as the
-    key of the handler, so fxai computes its hash once.
+    and the validation of raw parameters. A provider's tool also has its id and args.
+
+    Equal values have one identity object. Each call of a tool looks up the identity several times, and Python compares
+    and hashes an object without a call of a Python function.
     """
 
-    __slots__ = ("_hash", "_parts", "kind", "name")
+    __slots__ = ("__weakref__", "_parts", "kind", "name")
 
     kind: Kind
     """The kind of the tool."""
     name: str
     """The name from the constructor of the tool."""
+    _parts: tuple[Any, ...]
 
-    def __init__(self, *parts: Any) -> None:
-        self._parts = parts
-        self._hash = hash(parts)
-        self.kind, self.name = parts[:2]
+    def __new__(cls, *parts: Any) -> Identity:
+        """Return the identity of these values."""
+        key = hash(parts)
+        with _LOCK:
+            for reference in _IDENTITIES.get(key, ()):
+                if (known := reference()) is not None and known._parts == parts:
+                    return known
+            made = object.__new__(cls)
+            made._parts = parts
+            made.kind, made.name = parts[:2]
+            _IDENTITIES[key] = (*_IDENTITIES.get(key, ()), ref(made, partial(_forget, key)))
+        return made
 
     def with_mode(self, mode: FailureMode) -> Identity:
         """Return the identity of the tool with another failure mode."""
         return Identity(*self._parts[:5], mode, *self._parts[6:])
 
     @override
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Identity) and self._parts == other._parts)
-
-    @override
-    def __hash__(self) -> int:
-        return self._hash
-
-    @override
     def __repr__(self) -> str:
         return f"the handler of the tool {self.name!r}"
 
+    @override
     def __reduce__(self) -> tuple[type[Identity], tuple[Any, ...]]:
         return (Identity, self._parts)
+
+
+# By the hash of their values. A reference to the values would keep a tool alive that one of the values refers to.
+_IDENTITIES: Final[dict[int, tuple[ref[Identity], ...]]] = {}
+_LOCK: Final = RLock()  # reentrant: the garbage collector can call `_forget` while the thread has the lock
+
+
+def _forget(key: int, _: ref[Identity]) -> None:
+    with _LOCK:
+        alive = tuple([one for one in _IDENTITIES.pop(key, ()) if one() is not None])
+        if alive:
+            _IDENTITIES[key] = alive
 
 
 @final

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from weakref import ref
 
 import msgspec
 import pytest
@@ -441,6 +443,28 @@ def test_a_tool_of_unhashable_payloads_has_a_hash() -> None:
 
 
 # -- identity
+
+
+def test_identity_of_equal_values_is_one_object() -> None:
+    """Two tools of equal values have the same identity object, also after pickle."""
+    first, second = Tool.make("ping", success=str), Tool.make("ping", success=str)
+
+    assert first.identity is second.identity is pickle.loads(pickle.dumps(first)).identity
+
+
+def test_identity_does_not_keep_its_tool_alive() -> None:
+    """A tool is collected although a function of its identity refers to the tool."""
+
+    def make() -> ref[object]:
+        seen: list[object] = []
+        tool = Tool.dynamic("seen", parameters={}, validation=lambda _: Success(seen))
+        seen.append(tool)
+        return ref(tool.identity)
+
+    identity = make()
+    gc.collect()
+
+    assert identity() is None
 
 
 CHANGES: list[Callable[[Tool[Any, Any, Any]], Tool[Any, Any, Any]]] = [
