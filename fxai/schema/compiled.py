@@ -159,7 +159,7 @@ class Compiled:
     def decode_text(self, text: bytes | str, limits: Limits, refuse: Refuse = raise_faults) -> Any:
         """The value of JSON text."""
         try:
-            wire = read_text(self.read, text, limits, bounded=not self._open_ended)
+            wire = read_text(text, limits, self.read, bounded=not self._open_ended)
         except msgspec.ValidationError as error:
             return self.mend_text(text, limits, refuse, error)
         except DecodeError as error:

@@ -93,17 +93,19 @@ def parse_json_unsafe(text: bytes | str, limits: Limits = LIMITS) -> object:
     Raises:
         DecodeError: where `parse_json` gives a failure.
     """
-    return read_text(_ANY.decode, text, limits, bounded=False)
+    return read_text(text, limits)
 
 
-def read_text(decode: Callable[[bytes | str], _A], text: bytes | str, limits: Limits, *, bounded: bool) -> _A:
-    """What `decode` makes of text that lies within the limits.
+def read_text(
+    text: bytes | str, limits: Limits, decode: Callable[[bytes | str], Any] = _ANY.decode, *, bounded: bool = False
+) -> Any:
+    """Decode JSON text that is within the limits.
 
     Args:
-        decode: a decoder's bound method.
-        text: JSON, or blank for `{}`.
-        limits: what is read at most.
-        bounded: whether the decoder itself reads no more than a few levels, so that depth need not be looked for.
+        text: The text, or blank text for `{}`.
+        limits: The limits.
+        decode: The bound method of a decoder. Default: plain JSON data.
+        bounded: True if the decoder reads a few levels only, so that fxai need not check the depth. Default: False.
 
     Raises:
         DecodeError: the text is not JSON, or beyond the limits.

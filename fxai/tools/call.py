@@ -14,6 +14,7 @@ b'"pong"'
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeAlias, cast, final
 
 import anyio
@@ -51,8 +52,8 @@ from fxai.schema.parsing import (
     is_about_leaves,
     is_plain,
     may_hold_nested,
-    parse_json_unsafe,
     plain_faults,
+    read_text,
     written,
 )
 from fxai.schema.surrogate import mend_data
@@ -144,12 +145,12 @@ class Call(msgspec.Struct, eq=False):
     @property
     def effect(self) -> EffectOf[Outcome, ToolError, Any]:
         """The effect of the final outcome."""
-        return Within(self._start)
+        return Within(self._run)
 
     @property
     def inner_effect(self) -> EffectOf[Outcome, ToolError, Any]:
         """The effect without its own span, for a call whose span another object records."""
-        return Within(self._run)
+        return Within(partial(self._run, is_traced=True))
 
     @property
     def check(self) -> EffectOf[Outcome | None, ToolError]:
@@ -220,23 +221,24 @@ class Call(msgspec.Struct, eq=False):
             return Succeed(False)
         return needs_asking(tool, params.unwrap(), context or self.context(tool))
 
-    def _start(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
-        tracer: Tracer | None = services.services.get(Tracer)
-        if tracer is None:
-            return self._run(services)
-        operation = ToolExecution(self.name, self.tools.get(self.name), self.call_id, self.given)
-        traced: EffectOf[Outcome, ToolError, Any] = tracer.trace(operation, Within(self._run))
-        return traced
-
-    def _run(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
+    def _run(self, services: ContextOf[Any], *, is_traced: bool = False) -> EffectOf[Outcome, ToolError, Any]:
         tool = self.tools.get(self.name)
+        tracer: Tracer | None = None if is_traced else services.services.get(Tracer)
+        if tracer is not None:
+            operation = ToolExecution(self.name, tool, self.call_id, self.given)
+            traced: EffectOf[Outcome, ToolError, Any] = tracer.trace(operation, self.inner_effect)
+            return traced
         if tool is None:
             return self._mistake(UnknownTool(self.name, tuple(self.tools)))
         if self.refused is not None:
             return self._mistake(InvalidParameters(self.name, self.refused.faults))
         params = self._decode(tool)
         if params.__class__ is _Refused:
-            return self._mend(tool, params)
+            if not is_about_leaves(params.faults):
+                params = self._reread(tool, params)
+            if params.__class__ is _Refused:
+                return self._mistake(InvalidParameters(self.name, params.faults))
+            return self._run_reread()
         handler: Answering | None = services.services.get(tool.identity)
         if handler is None:
             raise missing_handler(tool)
@@ -265,7 +267,7 @@ class Call(msgspec.Struct, eq=False):
                 return _Refused((Fault("", f"at most {most} values in all", found_in(self.given)),))
             return schema.decode_or(_own(self.given) if _nests(self.given) else self.given, _Refused)
         try:
-            value = parse_json_unsafe(self.given, self.limits) if self.is_text else self.given
+            value = read_text(self.given, self.limits) if self.is_text else self.given
             if tool.validation == "schema":
                 faults = cast(JsonSchema, parameters).validate(value, plain=self.is_text)
                 return _Refused(faults) if faults else value if self.is_text else _own(value)
@@ -273,13 +275,9 @@ class Call(msgspec.Struct, eq=False):
         except DecodeError as error:
             return _Refused(error.failure.faults)
 
-    def _mend(self, tool: ToolInfo, refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
-        """Return the outcome after fxai parsed JSON strings in the arguments, or the model's mistake."""
-        again = refused if is_about_leaves(refused.faults) else self._reread(tool, refused)
-        if again.__class__ is _Refused:
-            return self._mistake(InvalidParameters(self.name, again.faults))
-        ran: EffectOf[Outcome, ToolError, Any] = Within(self._run)
-        marked = ran.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
+    def _run_reread(self) -> EffectOf[Outcome, ToolError, Any]:
+        """Return the outcome of the call after fxai parsed JSON strings in the arguments."""
+        marked = self.inner_effect.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
         return marked if self.rewritten is None else self.rewritten(self).and_then(marked)
 
     def _reread(self, tool: ToolInfo, refused: _Refused) -> Any:
@@ -291,7 +289,7 @@ class Call(msgspec.Struct, eq=False):
         if not tool.get(JsonText):
             return refused
         try:
-            data = parse_json_unsafe(self.given, self.limits) if self.is_text else self.given
+            data = read_text(self.given, self.limits) if self.is_text else self.given
         except DecodeError:
             return refused
         if not holds_nested(data):
