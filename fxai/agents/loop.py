@@ -67,7 +67,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import ResolvedHistory, relay, resolve_approvals
-from fxai.models.growth import Growth, LastRequests, SentRequest, find_message_break
+from fxai.models.growth import Growth, LastRequests, find_message_break
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
@@ -150,7 +150,7 @@ class Execution(msgspec.Struct, frozen=True):
 
         def run(emit: Emit | None) -> AnyEffect:
             def choose(context: ContextOf[Any]) -> AnyEffect:
-                around = interceptor_of(context)
+                around: Interceptor | None = context.services.get(Interceptor)
                 return running(emit) if around is None else around.run(about, running(emit))
 
             return Within(choose)
@@ -318,7 +318,8 @@ def _program(
     context: ContextOf[Any],
 ) -> AnyEffect:
     run = Run(prompt, plan, None if on_resolved is None else lambda history: on_resolved(history, run.state))
-    around = run.around = interceptor_of(context)
+    around: Interceptor | None = context.services.get(Interceptor)
+    run.around = around
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
     given = (run, emit, on_answer)
     looped: AnyEffect = Fold(
@@ -344,7 +345,9 @@ def _loop_by_steps(around: Interceptor, run: Run, emit: Emit | None, on_answer: 
 def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bool = False) -> Program:
     """Run all steps and return the answer. If `is_one` is true, run the next step only and return None."""
     # The work after a step is inline: with one generator for each run, thousands of waiting runs use less memory.
-    plan, is_prepared = run.plan, run.plan.is_prepared or run.appending is not None
+    plan = run.plan
+    has_changes = plan.tools_now is not None or plan.prompt is not None or run.appending is not None
+    is_prepared = has_changes or bool(plan.prepare_step)
     step: StepRequest | AiError | None
     while run.goes_on:
         step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
@@ -415,7 +418,7 @@ def _choose_changes(run: Run) -> Program:
 
 
 def _find_model(context: ContextOf[Any]) -> object:
-    return context.find(LanguageModel)
+    return context.services.get(LanguageModel)
 
 
 def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnAnswer | None) -> Program:
@@ -505,12 +508,19 @@ def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -
     limits = RoundLimits(run.cut, run.refuse) if has_limits else None
     request, handlers = step.request, step.handlers
     rendered_from = None if run.rendering is None or step.is_changed else run.shown
-    found = run.growth.send(SentRequest.of(request, model, rendered_from))
+    found = run.growth.send(request, model, rendered_from)
     resolution = step.resolution if found is None else step.resolution.with_break(found)
     location = "last" if run.is_last else str(len(run.steps) + 1)
-    resolves = step.resolves
     return take_turn(
-        model, request, resolution, emit, resolves=resolves, handlers=handlers, limits=limits, location=location
+        model,
+        request,
+        resolution,
+        emit,
+        resolves=step.resolves,
+        handlers=handlers,
+        limits=limits,
+        around=run.around,
+        location=location,
     )
 
 

@@ -1,16 +1,20 @@
 """Runs: store the plan and the progress of a run, and decide what follows a turn. The agent loop uses this module.
 
 >>> from fxai.messages.part import Finish, Text
->>> judge_turn(Response((Text("Good day."), Finish("stop")))), judge_turn(Response((Finish("pause"),)))
-('done', 'again')
->>> RunPlan(Toolkit.empty(), {}, Budget(rounds=3)).at_limit
-'fail'
+>>> run = Run(Prompt.make("Hello"), RunPlan(Toolkit.empty(), {}, Budget(rounds=3)))
+>>> run.judge(Response((Finish("pause"),)))
+>>> run.goes_on
+True
+>>> run.judge(Response((Text("Good day."), Finish("stop"))))
+>>> run.ended
+'done'
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 from returns.result import Success
@@ -40,6 +44,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.message import TextPart, UserMessage
 from fxai.messages.part import FinishReason, Part, ToolResult
 from fxai.messages.prompt import Prompt
+from fxai.messages.reason import ContentPolicyError
 from fxai.messages.response import Response
 from fxai.models.approved_calls import OnResolved, ResolvedHistory
 from fxai.models.growth import Growth
@@ -64,6 +69,7 @@ OnDefect: TypeAlias = Callable[[Answer[Any]], AnyEffect]
 OUTPUT_RETRIES: Final = 2
 """Default number of requests to correct an invalid answer."""
 
+_NAME: Final = attrgetter("name")
 _GOES_ON: Final[frozenset[FinishReason]] = frozenset(("stop", "tool-calls", "pause"))
 
 
@@ -111,11 +117,6 @@ class RunPlan(msgspec.Struct, frozen=True):
         stateful prompt, because the prompt can define this tool in another step.
         """
         return self.without_own or self.prompt is not None or name in self.toolkit
-
-    @property
-    def is_prepared(self) -> bool:
-        """True if fxai must prepare each step, because of hooks, a stateful prompt, or tools that can change."""
-        return bool(self.prepare_step) or self.prompt is not None or self.tools_now is not None
 
     def __post_init__(self) -> None:
         if self.output_retries < 0:
@@ -252,7 +253,7 @@ class Run:
             return NO_RECORD
         request = self.growth.last.request
         tools = request.tools if self.asked is None else self.asked.toolkit
-        return StepRecord(tuple([tool.name for tool in tools]), request.prompt, prefix_break=found)
+        return StepRecord(tuple(map(_NAME, tools)), request.prompt, prefix_break=found)
 
     def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
         """Return results for the calls in a turn that exceed the budget, and count the other calls."""
@@ -271,19 +272,37 @@ class Run:
         return interrupt_calls([call for call in ours if call.id in late], why)
 
     def judge(self, response: Response) -> None:
-        """End the run if the last turn ends it."""
-        verdict = judge_turn(response)
-        if verdict == "pending":
-            self.ended = "pending"
-        elif verdict == "done" or self.is_last:
-            ended: Ended = "limit" if self.is_last else "done"
-            if not response.text and response.refusal is not None:
-                error = AiError("Agent", "execute", response.refusal)  # a refusal is not an empty answer
-                self.failure = RunFailed.of(error, self.history, self.state)
-            elif self.plan.output is None:
-                self.ended = ended
-            else:
-                self._end_typed(response, ended, self.plan.output)
+        """End the run if the last turn ends it.
+
+        The run continues if the model has results to read, or if the provider paused the turn. The run ends if a limit
+        or a filter cut the turn short, because another request would have the same result.
+        """
+        reason: FinishReason = "unknown"
+        refusal: ContentPolicyError | None = None
+        ours: list[str] = []
+        answered: set[str] = set()
+        for part in response.content:
+            if part.type == "tool-call":
+                if not part.provider_executed:
+                    ours.append(part.id)
+            elif part.type == "tool-result":
+                answered.add(part.id)
+            elif part.type == "finish":
+                reason, refusal = part.reason, part.refusal or refusal
+
+        if reason == "pending" or not answered.issuperset(ours):
+            self.ended = "pending"  # a call needs an approval or an external result
+            return
+        if reason in _GOES_ON and (ours or reason == "pause") and not self.is_last:
+            return
+        ended: Ended = "limit" if self.is_last else "done"
+        if refusal is not None and not response.text:
+            error = AiError("Agent", "execute", refusal)  # a refusal is not an empty answer
+            self.failure = RunFailed.of(error, self.history, self.state)
+        elif self.plan.output is None:
+            self.ended = ended
+        else:
+            self._end_typed(response, ended, self.plan.output)
 
     def limit(self) -> None:
         """End the run or prepare its last request if it exhausted its budget."""
@@ -378,33 +397,6 @@ def _correction(failure: DecodeFailure) -> UserMessage:
     faults = "\n".join([f"- {fault}" for fault in failure.faults])
     text = f"Your answer does not have the requested form:\n{faults}\nAnswer again, only in this form."
     return UserMessage((TextPart(text),))
-
-
-def judge_turn(response: Response) -> Literal["again", "done", "pending"]:
-    """Return what follows a turn from the model.
-
-    - `again`: another request, because the model has results to read or the provider paused the turn.
-    - `pending`: a call needs an approval or an external result.
-    - `done`: the end of the run. Also if a limit or a filter cut the turn short, because another request would have the
-      same result.
-    """
-    reason: FinishReason = "unknown"
-    ours: list[str] = []
-    answered: set[str] = set()
-    for part in response.content:
-        if part.type == "tool-call":
-            if not part.provider_executed:
-                ours.append(part.id)
-        elif part.type == "tool-result":
-            answered.add(part.id)
-        elif part.type == "finish":
-            reason = part.reason
-
-    if reason == "pending" or not answered.issuperset(ours):
-        return "pending"
-    if reason not in _GOES_ON:
-        return "done"
-    return "again" if ours or reason == "pause" else "done"
 
 
 def options_after(options: RoundOptions) -> RoundOptions:

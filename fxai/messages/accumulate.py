@@ -196,9 +196,11 @@ def _end_turn(messages: list[Message], content: list[AssistantContent], results:
             calls.setdefault(part.id, len(calls))
         elif part.type == "tool-approval-request":
             requests.append(part)
-    own = [result for result in results if result.id in calls]
-    if len(own) < len(results):
-        early = [result for result in results if result.id not in calls]
+    own: list[ToolResultPart] = []
+    early: list[ToolResultPart] = []
+    for result in results:
+        (own if result.id in calls else early).append(result)
+    if early:
         messages.append(ToolMessage(tuple(early)))
     if content:
         if len(requests) > 1:  # sort the requests in the order of the calls
@@ -219,7 +221,16 @@ def _content_of(part: Part) -> AssistantContent | None:
         case "reasoning":
             return ReasoningPart(part.text, metadata=part.metadata) if part.text or part.metadata else None
         case "tool-call":
-            return _call_part(part)
+            return ToolCallPart(
+                part.id,
+                part.name,
+                part.params,
+                part.provider_executed,
+                part.dynamic,
+                part.params_text,
+                part.json_text,
+                metadata=part.metadata,
+            )
         case "tool-result":
             return ToolResultPart(
                 part.id,
@@ -238,16 +249,3 @@ def _content_of(part: Part) -> AssistantContent | None:
             return FilePart(part.media_type, part.data, part.file_name, metadata=part.metadata)
         case _:
             return None
-
-
-def _call_part(part: ToolCall) -> ToolCallPart:
-    return ToolCallPart(
-        part.id,
-        part.name,
-        part.params,
-        part.provider_executed,
-        part.dynamic,
-        part.params_text,
-        part.json_text,
-        metadata=part.metadata,
-    )

@@ -43,13 +43,6 @@ class SentRequest(msgspec.Struct, frozen=True, eq=False):
     changes_tools: bool = False
     """True if the model accepts added tools between messages."""
 
-    @staticmethod
-    def of(request: ModelRequest, model: Any, rendered_from: Prompt | None = None) -> SentRequest:
-        """Return the request that a model is about to receive."""
-        facts = model.facts
-        changes = facts is not None and facts.tool_changes_between is True
-        return SentRequest(request, model.info or getattr(model, "layer", None), rendered_from, changes)
-
     def break_of(self, after: SentRequest) -> PrefixBreak | None:
         """Return the reason why `after` does not extend this request, or None if it does."""
         if self.model is not None and after.model is not None and self.model != after.model:
@@ -72,8 +65,17 @@ class Growth:
         self.prefix_break: PrefixBreak | None = None
         """The reason why the last request did not extend the request before it."""
 
-    def send(self, sent: SentRequest) -> PrefixBreak | None:
-        """Record a request. Return the reason why it does not extend the last request, or None if it does."""
+    def send(self, request: ModelRequest, model: Any, rendered_from: Prompt | None = None) -> PrefixBreak | None:
+        """Record a request to a model. Return the reason why it does not extend the last request, or None if it does.
+
+        Args:
+            request: The request.
+            model: The model that is about to receive it.
+            rendered_from: See `SentRequest`.
+        """
+        facts = model.facts
+        changes = facts is not None and facts.tool_changes_between is True
+        sent = SentRequest(request, model.info or getattr(model, "layer", None), rendered_from, changes)
         self.prefix_break = None if self.last is None else self.last.break_of(sent)
         self.last = sent
         return self.prefix_break
@@ -120,7 +122,7 @@ def find_break(before: ModelRequest, after: ModelRequest, *, changes_tools: bool
     added: frozenset[str] = frozenset()
     if changes_tools and len(after.prompt) > len(before.prompt):
         added = _new_tools(after.prompt, len(before.prompt))
-    if before.tools is not after.tools and not _same_tools(before, after, added):
+    if before.tools != after.tools and not _same_tools(before, after, added):
         return "tools"
     return find_message_break(before.prompt, after.prompt)
 

@@ -21,7 +21,7 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.effects.constructor import fail
-from fxai.effects.effect import Effect, EffectOf, Fetch, Generate, Succeed, Suspend
+from fxai.effects.effect import Ask, Effect, EffectOf, Fetch, Generate, Succeed, Suspend
 from fxai.effects.service import Service
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
@@ -30,7 +30,8 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.reason import StructuredOutputError
 from fxai.messages.response import Response, stream_of
 from fxai.models.approved_calls import OnResolved, ResolvedHistory, relay, resolve_approvals
-from fxai.models.growth import Growth, SentRequest
+from fxai.models.growth import Growth
+from fxai.models.interceptor import Interceptor, interceptor_of
 from fxai.models.model_info import ModelInfo, info_of
 from fxai.models.model_request import (
     ModelRequest,
@@ -330,9 +331,12 @@ def _round(
     if schema is not None:
         request = request.answered_as(schema)
 
-    found = None if growth is None else growth.send(SentRequest.of(request, model))
+    found = None if growth is None else growth.send(request, model)
     resolution = resolution if found is None else resolution.with_break(found)
-    round_: Round = yield from take_turn(model, request, resolution, emit, resolves=resolves, early=early)
+    around: Interceptor | None = yield Ask(interceptor_of)
+    round_: Round = yield from take_turn(
+        model, request, resolution, emit, resolves=resolves, early=early, around=around
+    )
     if emit is not None:
         for finish in round_.finish:
             yield emit(finish)

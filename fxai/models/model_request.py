@@ -296,8 +296,10 @@ class Resolution(msgspec.Struct, frozen=True):
         Args:
             parts: The parts in the turn.
         """
-        warnings = [part for part in parts if part.type == "warning" and part.kind == "unsupported-tool"]
-        gone = {part.subject for part in warnings} & self.tools.keys()
+        gone: set[str | None] = set()
+        for part in parts:
+            if part.type == "warning" and part.kind == "unsupported-tool" and part.subject in self.tools:
+                gone.add(part.subject)
         if not gone:
             return self
         left = {name: tool for name, tool in self.tools.items() if name not in gone}
@@ -348,7 +350,7 @@ def prepare(
     if silence is not None:
         return _error(InvalidUserInputError(f"prompt needs no answer: {silence}"))
     if not options:
-        return ModelRequest(prompt, toolkit.as_tuple), Resolution(tools, prompt=prompt)
+        return ModelRequest(prompt, tuple(tools.values())), Resolution(tools, prompt=prompt)
     given = options.get("tool_choice", "auto")
     problem = _problem(given, toolkit, is_hidden)
     if problem is not None:

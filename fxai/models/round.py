@@ -48,7 +48,7 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
-from fxai.effects.stream import AnyStream, StreamOf
+from fxai.effects.stream import StreamOf
 from fxai.messages.accumulate import gather
 from fxai.messages.part import (
     ApprovalRequest,
@@ -65,7 +65,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.response import Response
 from fxai.models.approval import authority
-from fxai.models.interceptor import InterceptedCall, Interceptor, TurnInfo, interceptor_of
+from fxai.models.interceptor import InterceptedCall, Interceptor, TurnInfo
 from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, ask_model, refusal, stream_model
 from fxai.models.repair import call_as_read, explain_break, mend, repair_work
 from fxai.tools.call import Call, OnInvalidCall, Outcome
@@ -131,12 +131,6 @@ class _CallIds:
             new = f"{id_}_{count}"
         self._used.add(new)
         return new
-
-
-def _with_distinct_ids(parts: Iterable[_Part]) -> tuple[_Part, ...]:
-    """Return the parts in a turn with a distinct id for each call."""
-    ids = _CallIds()
-    return tuple([ids.rename(part) for part in parts])
 
 
 # -- the limits for a round
@@ -226,6 +220,7 @@ def take_turn(
     early: tuple[ToolResult, ...] = (),
     handlers: LayerOf[Any, Any, Any] | None = None,
     limits: RoundLimits | None = None,
+    around: Interceptor | None = None,
     location: str | None = None,
 ) -> Steps:
     """Run a round and return a `Round`.
@@ -241,16 +236,21 @@ def take_turn(
         early: Results from before the turn, for the response of a failure.
         handlers: Handlers for this round only.
         limits: The limits for the run.
+        around: The interceptor in the context. Default: None.
         location: The position of the turn in the run of an agent, see `TurnInfo`.
     """
     came: list[Any] = []
-    around: Interceptor | None = yield Ask(interceptor_of)
+    parts: Any
     if emit is not None:
-        stream = _ask_stream(model, request, around, location)
+        stream = stream_model(model, request)
+        stream = stream if around is None else around.stream_turn(TurnInfo(location, request), stream)
         parts = yield scoped(Generate(_read_turn, (stream, resolution, came, emit, limits), {}))
     else:
-        parts = yield _ask(model, request, around, location, limits)
-        parts = parts if parts is LATE else _with_distinct_ids(parts)
+        asking: AnyEffect = ask_model(model, request)
+        asking = asking if around is None else around.turn(TurnInfo(location, request), asking)
+        parts = yield asking if limits is None else limits.cut(asking)
+        rename = cast("Callable[[Any], Any]", _CallIds().rename)
+        parts = parts if parts is LATE else tuple(map(rename, parts))
     if parts is LATE or not resolves:
         return _cut_turn(came, resolution) if parts is LATE else Round(RoundTurn(parts, resolution).response())
     resolution = resolution.without(parts)
@@ -269,19 +269,6 @@ def take_turn(
     if turn.failed is not None:
         yield FailCause(with_responses(turn.failed, Response((*early, *response.content))))
     return Round(response) if end is not LATE else Round.cut_short(response, turn.read)
-
-
-def _ask(
-    model: Model, request: ModelRequest, around: Interceptor | None, location: str | None, limits: RoundLimits | None
-) -> AnyEffect:
-    asking: AnyEffect = ask_model(model, request)
-    asking = asking if around is None else around.turn(TurnInfo(location, request), asking)
-    return asking if limits is None else limits.cut(asking)
-
-
-def _ask_stream(model: Model, request: ModelRequest, around: Interceptor | None, location: str | None) -> AnyStream:
-    parts = stream_model(model, request)
-    return parts if around is None else around.stream_turn(TurnInfo(location, request), parts)
 
 
 def _read_turn(
@@ -362,10 +349,10 @@ class RoundTurn:
         "_emit",
         "_finish",
         "_infos",
-        "_location",
         "_offer",
         "_parts",
         "_pending",
+        "_location",
         "_reason",
         "_resolution",
         "_results",
