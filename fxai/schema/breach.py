@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_FAULTS, NO_SUSPECTS, ExhaustedError, Suspects, Work, new_stack
+from fxai.schema.budget import MAX_FAULTS, ExhaustedError, Findings, new_stack
 from fxai.schema.constraint import evaluated_names
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import pointer_to
@@ -78,21 +78,19 @@ class EnoughError(ExhaustedError):
 
 
 @final
-class Finder(Work, eq=False):
+class Finder(Findings, eq=False):
     """A search for the breaches of a value within a budget.
 
     Attributes:
         found: The breaches.
         unions: The number of enclosing unions whose alternatives the search visits.
         stacks: The number of stacks that the search can still start.
-        suspects: The items of arrays that can be invalid, if fxai knows them.
         is_mixed: True if the breaches can be duplicates or in another order than the value.
     """
 
     found: list[Breach] = []  # noqa: RUF012  # msgspec copies it
     unions: int = 0
     stacks: int = 32
-    suspects: Suspects = NO_SUSPECTS
     is_mixed: bool = False
 
     def of(self, part: Part, value: Any, pointer: str, suffix: str = "") -> None:
@@ -108,24 +106,25 @@ class Finder(Work, eq=False):
             EnoughError: If the number of breaches reaches the maximum.
             ExhaustedError: If the search exceeds its budget.
         """
-        if type(value) in part.free:
+        kind = value.__class__
+        if kind in part.free:
             return
         if len(self.found) >= MAX_FAULTS:
             raise EnoughError
-        rules = (part.rules or rules_of(part)).get(value.__class__, ())
+        rules = (part.rules or rules_of(part)).get(kind, ())
         only = rules[0] if len(rules) == 1 and rules[0].find is None else None  # that can refuse the value
-        try:
-            refused = only is not None and only.check is never
-            if not refused and id(value) not in self.suspects:
-                if part.takes(value, self):
+        if only is None or only.check is not never:
+            try:
+                if id(value) in self.suspects:
+                    only = None  # a value inside is wrong
+                elif part.takes(value, self):
                     return
-                refused = True
-        except PatternTimeoutError:
-            refused = False  # the keyword reports it
-        if refused and only is not None:
-            self.found.append(Breach(only.keyword, part, pointer + suffix, value))
-        else:
+            except PatternTimeoutError:
+                only = None  # the keyword reports it
+        if only is None:
             self.walk(part, value, pointer + suffix)
+        else:
+            self.found.append(Breach(only.keyword, part, pointer + suffix, value))
 
     def walk(self, part: Part, value: Any, pointer: str) -> None:
         """Add the breaches of a part by a value that the part refuses.
@@ -152,7 +151,7 @@ class Finder(Work, eq=False):
                         rule.find(self, rule, value, pointer)
                 except PatternTimeoutError as timeout:
                     found.append(Breach("late", part, pointer, value, words=in_time(timeout.args[0])))
-                if len(found) > count and (count > before or rule.find not in _ORDERED):
+                if len(found) > count and (count > before or not rule.is_ordered):
                     self.is_mixed = True
         except RecursionError:
             self.stacks -= 1
@@ -190,6 +189,7 @@ class KeywordRule(msgspec.Struct, frozen=True, eq=False):
         check: Decides about a value by this keyword.
         find: Finds the breaches of the keyword. None if the keyword does not concern inner values or properties.
         is_plain: True if a value that `check` accepts cannot have a breach.
+        is_ordered: True if `find` finds the breaches in the order of the value.
     """
 
     keyword: str
@@ -197,7 +197,8 @@ class KeywordRule(msgspec.Struct, frozen=True, eq=False):
     inner: Any
     check: Check
     find: Find | None
-    is_plain: bool
+    is_plain: bool = True
+    is_ordered: bool = True
 
     def note(self, to: Finder, value: Any, pointer: str, names: Iterable[str] = ()) -> None:
         """Add a breach of the keyword with at most `MAX_FAULTS` properties."""
@@ -208,13 +209,13 @@ def rules_of(part: Part) -> Mapping[type, tuple[KeywordRule, ...]]:
     """Return the keywords of a part that can refuse a value, by the type of the value. Store them in the part."""
     made: dict[type, tuple[KeywordRule, ...]] = dict.fromkeys(TYPES, ())
     if part.schema is False:
-        made = dict.fromkeys(TYPES, (KeywordRule("false", part, None, never, None, is_plain=True),))
+        made = dict.fromkeys(TYPES, (KeywordRule("false", part, None, never, None),))
     for keyword, clause in part.clauses.items():
         find = _FINDERS.get(keyword)
         inner = None if find is None else _inner(part, keyword)
         for tp, check in clause.by_type.items():
             is_plain = find is None or keyword in _NAMES
-            made[tp] += (KeywordRule(keyword, part, inner, check, find, is_plain),)
+            made[tp] += (KeywordRule(keyword, part, inner, check, find, is_plain, find in _ORDERED),)
     part.rules = made
     return made
 

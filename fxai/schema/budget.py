@@ -124,7 +124,6 @@ NO_SUSPECTS: Final[Suspects] = MappingProxyType({})
 """The suspects of data in which every item can be invalid."""
 
 
-@final
 class Findings(Work, eq=False):
     """The validation errors of one value, and the budget to find more of them.
 
@@ -335,7 +334,7 @@ class _Location:
 class Reach:
     """A graph of the schemas in a document. Its edges lead to schemas of the same value or of the values inside it."""
 
-    __slots__ = ("_locations", "_order")
+    __slots__ = ("_order", "_locations")
 
     def __init__(self) -> None:
         self._locations: list[_Location] = []

@@ -48,6 +48,7 @@ from fxai.schema.pattern import shared_matcher
 from fxai.schema.plan import Plan, derive, plan_of
 
 if TYPE_CHECKING:
+    from fxai.schema.breach import Finder
     from fxai.schema.explain import Explainer
     from fxai.schema.json_schema import JsonSchema
 
@@ -60,7 +61,6 @@ ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 _DECODE: Final = msgspec.json.Decoder().decode
 _LARGE: Final = 2048
 _TOO_DEEP: Final = too_deep(MAX_LEVELS)
-_NO_FINDINGS: Final = Findings()
 
 
 def _remedy(message: str) -> str:
@@ -130,7 +130,7 @@ class Compiled:
             self.read, self.take = partial(_read_apart, self.read), partial(_take_apart, self.take)
         self._explainer: Explainer | None = None
         self._document: JsonSchema | None = None
-        self._judge: Callable[[object, Findings], tuple[Fault, ...]] | None = None
+        self._judge: Callable[[object, Finder], tuple[Fault, ...]] | None = None
 
     def _decoder(self) -> Callable[[bytes | str], Any]:
         if self.wire is Never:
@@ -204,19 +204,18 @@ class Compiled:
     def _mend(self, data: object, refuse: Refuse, why: Exception) -> Any:
         if self.wire is Never:
             return refuse((_no_value_fault(data),))
-        explain, message, found = self._explainer or self._explain, str(why), _NO_FINDINGS
+        explain = self._explainer or self._explain
         try:
-            if explain.converts or "`float`" in message or "[" in message:
-                found = explain.find_unconverted(data, message, self.take if self.direct else None)
-                if found.integers and not found.faults:
-                    with suppress(msgspec.ValidationError):
-                        wire = self.take(with_integers(data, found.integers))
-                        return wire if self.direct else self.inward(wire, refuse)
+            found = explain.find_unconverted(data, str(why), self.take if self.direct else None)
+            if found.integers and not found.faults:
+                with suppress(msgspec.ValidationError):
+                    wire = self.take(with_integers(data, found.integers))
+                    return wire if self.direct else self.inward(wire, refuse)
             return refuse(self._faults(data, found) or (_retell(why, data),))
         except RecursionError:
             return refuse(_TOO_DEEP.faults)
 
-    def _faults(self, data: object, found: Findings) -> tuple[Fault, ...]:
+    def _faults(self, data: object, found: Finder) -> tuple[Fault, ...]:
         """Return the faults of data that the type refuses: by its document, by msgspec's conversions, and by codecs."""
         try:
             stated = (self._judge or self._judge_by_document())(data, found)
@@ -230,9 +229,8 @@ class Compiled:
             faults = [*faults, *of_codecs]
         return in_order((*stated, *faults), data)[:MAX_FAULTS] if faults else stated
 
-    def _judge_by_document(self) -> Callable[[object, Findings], tuple[Fault, ...]]:
+    def _judge_by_document(self) -> Callable[[object, Finder], tuple[Fault, ...]]:
         """Compile the document of the type, without the parts that other judges report: keys, and types of pydantic."""
-        from fxai.schema.breach import Finder
         from fxai.schema.json_schema import JsonSchema, engine_of
         from fxai.schema.validation import find_faults
 
@@ -240,12 +238,7 @@ class Compiled:
         if self.plan.foreigners or self.plan.survey.keyed:
             bare = dataclasses.replace(self.plan.survey, keyed=False)
             document = JsonSchema.derive(derive(msgspec.structs.replace(self.plan, foreigners={}, survey=bare)))
-        engine = engine_of(document)
-
-        def judge(data: object, found: Findings) -> tuple[Fault, ...]:
-            return find_faults(engine, data, Finder(found.left, suspects=found.suspects))
-
-        self._judge = judge
+        self._judge = judge = partial(find_faults, engine_of(document))
         return judge
 
     @property

@@ -29,6 +29,7 @@ import msgspec
 from msgspec import inspect as nodes
 from typing_extensions import override
 
+from fxai.schema.breach import Finder
 from fxai.schema.budget import CONVERSION, NO_SUSPECTS, ExhaustedError, Findings, Suspects
 from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.fault import (
@@ -76,32 +77,44 @@ class Explainer:
         self.converts: bool = judges.converts
         self._value_judge: _Judge | None = None
 
-    def find_unconverted(self, data: object, message: str = "", take: Callable[[Any], Any] | None = None) -> Findings:
-        """Find the faults of plain JSON data that msgspec cannot convert, and the whole numbers among integers.
+    def find_unconverted(
+        self, data: object, message: str | None = None, take: Callable[[Any], Any] | None = None
+    ) -> Finder:
+        """Find the validation errors of plain JSON data that the document of the type does not state.
 
-        The faults that the document of the type states are not among them.
+        These are the values that `msgspec` cannot convert. The result also contains the whole numbers among integers.
 
         Args:
             data: The data.
-            message: The error of msgspec.
-            take: Converts data, if msgspec alone decides which items are valid.
+            message: The error of `msgspec`, or None if it is unknown.
+            take: A function that converts data if `msgspec` alone decides which items are valid. Default: None.
         """
-        suspects = NO_SUSPECTS if take is None or "[" not in message else suspects_in(data, message, take)
-        return _findings(self._judge, data, "", Findings(suspects=suspects))
+        found = Finder()
+        if message is not None and take is not None and "[" in message:
+            found.suspects = suspects_in(data, message, take)
+        if self.converts or message is None or "`float`" in message or "[" in message:
+            _run(self._judge, data, "", found)
+        return found
 
     def faults_of_value(self, value: object) -> tuple[Fault, ...]:
         """Return each place where a Python value is not of the type, or is a number that JSON cannot represent."""
         if self._value_judge is None:
             self._value_judge = _ValueJudges().of(self._node)
-        return (*_findings(self._value_judge, value, "", Findings(sys.maxsize)).faults,)
+        return (*_faults_by(self._value_judge, value, ""),)
 
 
-def _findings(judge: _Judge, value: object, pointer: str, found: Findings) -> Findings:
+def _run(judge: _Judge, value: object, pointer: str, found: Findings) -> None:
     try:
         judge(value, pointer, found)
     except ExhaustedError:
         found.complete = False
-    return found
+
+
+def _faults_by(judge: _Judge, value: object, pointer: str) -> list[Fault]:
+    """Return the errors of a Python value, without a budget."""
+    found = Findings(sys.maxsize)
+    _run(judge, value, pointer, found)
+    return found.faults
 
 
 class _Judges:
@@ -329,7 +342,7 @@ class _ValueJudges(_Judges):
         def judge(value: Any, pointer: str, found: Findings) -> None:
             deeper: list[Fault] = []
             for arm in arms:
-                faults = _findings(arm, value, pointer, Findings(sys.maxsize)).faults
+                faults = _faults_by(arm, value, pointer)
                 if not faults:
                     return
                 if not deeper and any(fault.pointer != pointer for fault in faults):
@@ -375,7 +388,7 @@ class _ValueJudges(_Judges):
                 return
             for name, item in cast("dict[object, object]", value).items():
                 location = pointer_to(pointer, str(name))
-                if _findings(key, name, "", Findings(sys.maxsize)).faults:
+                if _faults_by(key, name, ""):
                     found.add(Fault(location, named, found_in(name)))
                 inner(item, location, found)
 
