@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -31,7 +32,7 @@ from fxai.schema.budget import (
     with_stack,
 )
 from fxai.schema.conversion import Conversion, UnfitError
-from fxai.schema.data import JSON_ERRORS, hold_hashes_apart
+from fxai.schema.data import JSON_ERRORS, hold_hashes_apart, is_array, is_object
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order, with_integers
 from fxai.schema.parsing import (
     REFUSALS,
@@ -126,6 +127,10 @@ class Compiled:
         self._plain_forms = not (survey.listed or survey.blurred)
         self.read: Callable[[bytes | str], Any] = self._decoder()
         self.take: Callable[[Any], Any] = self._converter()
+        if survey.float_keys:
+            self.take = partial(self._take_finite, self.take)
+        if survey.indirect or survey.float_keys:
+            self.read = partial(_read_data, self.read, self.take)
         if survey.hashed:
             self.read, self.take = partial(_read_apart, self.read), partial(_take_apart, self.take)
         self._explainer: Explainer | None = None
@@ -145,6 +150,13 @@ class Compiled:
         if self.wire is Never or self.wire is Any:
             return _refuse_any if self.wire is Never else lambda data: data
         return partial(msgspec.convert, type=self.wire, str_keys=True)
+
+    def _take_finite(self, take: Callable[[Any], Any], data: object) -> Any:
+        """Convert data of a type with numbers as keys. `msgspec` accepts the keys `"NaN"` and `"Infinity"`."""
+        value = take(data)
+        if self._explain.find_unconverted(data, steps=sys.maxsize).faults:
+            raise msgspec.ValidationError("Expected finite numbers as keys")
+        return value
 
     @property
     def _explain(self) -> Explainer:
@@ -230,14 +242,19 @@ class Compiled:
         return in_order((*stated, *faults), data)[:MAX_FAULTS] if faults else stated
 
     def _judge_by_document(self) -> Callable[[object, Finder], tuple[Fault, ...]]:
-        """Compile the document of the type, without the parts that other judges report: keys, and types of pydantic."""
+        """Compile the document of the type without the parts that other judges report.
+
+        These are keys, the length of bytes, and types of pydantic.
+        """
         from fxai.schema.json_schema import JsonSchema, engine_of
         from fxai.schema.validation import find_faults
 
         document = self.document
-        if self.plan.foreigners or self.plan.survey.keyed:
+        if self.plan.foreigners or self.plan.survey.keyed or b'"contentEncoding"' in document.to_json():
             bare = dataclasses.replace(self.plan.survey, keyed=False)
-            document = JsonSchema.derive(derive(msgspec.structs.replace(self.plan, foreigners={}, survey=bare)))
+            plain = derive(msgspec.structs.replace(self.plan, foreigners={}, survey=bare))
+            _remove_lengths(plain)
+            document = JsonSchema.derive(plain)
         self._judge = judge = partial(find_faults, engine_of(document))
         return judge
 
@@ -342,6 +359,15 @@ class Compiled:
         return text
 
 
+def _remove_lengths(schema: object) -> None:
+    """Remove the bounds of base64 strings, because the bounds of the type count bytes."""
+    if is_object(schema) and "contentEncoding" in schema:
+        schema.pop("minLength", None)
+        schema.pop("maxLength", None)
+    for inner in schema.values() if is_object(schema) else schema if is_array(schema) else ():
+        _remove_lengths(inner)
+
+
 def _search(walk: Callable[[Findings], None]) -> tuple[Fault, ...]:
     """Return the findings of a walk over a value, as far as the budget goes."""
     found = Findings()
@@ -354,6 +380,14 @@ def _retell(error: Exception, data: object) -> Fault:
     from fxai.schema.explain import fault_of_message
 
     return fault_of_message(str(error), data)
+
+
+def _read_data(read: Callable[[bytes | str], Any], take: Callable[[Any], Any], text: bytes | str) -> Any:
+    try:
+        data = _DECODE(text)
+    except JSON_ERRORS:
+        return read(text)  # which raises
+    return take(data)
 
 
 def _read_apart(read: Callable[[bytes | str], Any], text: bytes | str) -> Any:

@@ -30,7 +30,7 @@ from msgspec import inspect as nodes
 from typing_extensions import override
 
 from fxai.schema.breach import Finder
-from fxai.schema.budget import CONVERSION, NO_SUSPECTS, ExhaustedError, Findings, Suspects
+from fxai.schema.budget import CONVERSION, MAX_STEPS, NO_SUSPECTS, ExhaustedError, Findings, Suspects
 from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.fault import (
     NOTHING,
@@ -78,7 +78,11 @@ class Explainer:
         self._value_judge: _Judge | None = None
 
     def find_unconverted(
-        self, data: object, message: str | None = None, take: Callable[[Any], Any] | None = None
+        self,
+        data: object,
+        message: str | None = None,
+        take: Callable[[Any], Any] | None = None,
+        steps: int = MAX_STEPS,
     ) -> Finder:
         """Find the validation errors of plain JSON data that the document of the type does not state.
 
@@ -88,8 +92,9 @@ class Explainer:
             data: The data.
             message: The error of `msgspec`, or None if it is unknown.
             take: A function that converts data if `msgspec` alone decides which items are valid. Default: None.
+            steps: The budget. Default: the budget of a validation.
         """
-        found = Finder()
+        found = Finder(steps)
         if message is not None and take is not None and "[" in message:
             found.suspects = suspects_in(data, message, take)
         if self.converts or message is None or "`float`" in message or "[" in message:
@@ -206,7 +211,8 @@ class _DataJudges(_Judges):
     def mapping(self, node: Any) -> _Judge:
         inner, key, exact = self.of(node.value_type), _leaf_type(node.key_type), _exact(node.value_type)
         named = f"a key that is {expectation(node.key_type)}"
-        converted = key is not str and key is not None
+        converted = getattr(key, "__origin__", key) not in (str, None)  # the document states the bounds of strings
+        key = _FINITE if key is float else key
         self.converts |= converted
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
@@ -295,6 +301,7 @@ def _takes(tp: Any, data: object) -> bool:
     return True
 
 
+_FINITE: Final = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 _LEAVES: Final[dict[type[nodes.Type], Any]] = {
     nodes.NoneType: type(None),
     nodes.BoolType: bool,

@@ -303,6 +303,8 @@ _FORMATS: Final = {
 _LENGTHS: Final = {
     "minLength": ("at least", "character"),
     "maxLength": ("at most", "character"),
+    "minBytes": ("at least", "byte"),  # no keyword: a bound of bytes in base64
+    "maxBytes": ("at most", "byte"),
     "minItems": ("at least", "item"),
     "maxItems": ("at most", "item"),
     "minProperties": ("at least", "property"),
@@ -393,6 +395,10 @@ _WORDS: Final[dict[type[nodes.Type], str]] = {
     **dict.fromkeys((nodes.DictType, nodes.FrozenDictType, nodes.TypedDictType, nodes.DataclassType), "object"),
     nodes.NamedTupleType: "array",
 }
+_BOUNDED: Final[dict[type[nodes.Type], str]] = {
+    **dict.fromkeys((nodes.DictType, nodes.FrozenDictType), "Properties"),
+    **dict.fromkeys((nodes.BytesType, nodes.ByteArrayType, nodes.MemoryViewType), "Bytes"),
+}
 _KEYWORDS: Final = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
@@ -442,7 +448,7 @@ def _sizes(node: nodes.NamedTupleType | nodes.StructType) -> dict[str, int]:
 def _schema_of(node: nodes.Type) -> dict[str, Any]:
     """The keywords of a type without members of its own, with its word as their type."""
     array = isinstance(node, nodes.CollectionType)
-    unit = "Items" if array else "Properties" if isinstance(node, (nodes.DictType, nodes.FrozenDictType)) else "Length"
+    unit = "Items" if array else _BOUNDED.get(type(node), "Length")
     names = {**_KEYWORDS, "min_length": f"min{unit}", "max_length": f"max{unit}"}
     bounds = {keyword: value for name, keyword in names.items() if (value := getattr(node, name, None)) is not None}
     return {"type": "array" if array else _WORDS.get(type(node), "JSON"), **bounds}

@@ -97,6 +97,9 @@ class Survey:
         hashed: A set or a mapping whose values or keys are not strings, so Python's hash of them has no secret.
         keyed: A mapping with keys that are not plain strings.
         omitted: A date, a time, or a decimal, because `msgspec` omits a keyword for it.
+        indirect: A set with bounds, or a mapping with decimals as keys. `msgspec` decodes JSON text of these types
+            differently from the same data.
+        float_keys: A mapping with numbers as keys. `msgspec` accepts the key `"NaN"`.
         objects: The type `object`. It accepts any JSON value.
         tags: The names of the tag fields, by struct.
         partial: A class that contains itself. The results for the classes between both occurrences can be incomplete.
@@ -111,26 +114,19 @@ class Survey:
     hashed: bool = False
     keyed: bool = False
     omitted: bool = False
+    indirect: bool = False
+    float_keys: bool = False
     objects: bool = False
     tags: dict[Any, str] = dataclasses.field(default_factory=dict[Any, str])
     partial: bool = False
 
     def take(self, other: Survey) -> None:
-        """Adds what another walk found."""
-        self.coded |= other.coded
-        self.open_ended |= other.open_ended
-        self.floats |= other.floats
-        self.listed |= other.listed
-        self.blurred |= other.blurred
-        self.sets |= other.sets
-        self.hashed |= other.hashed
-        self.keyed |= other.keyed
-        self.omitted |= other.omitted
-        self.objects |= other.objects
-        self.tags.update(other.tags)
-        self.partial |= other.partial
+        """Add the findings of another walk."""
+        for name in _FINDINGS:
+            setattr(self, name, getattr(self, name) | getattr(other, name))
 
 
+_FINDINGS: Final = tuple(field.name for field in dataclasses.fields(Survey))
 _KNOWN_STRUCTS: Final[WeakKeyDictionary[type[Any], Survey]] = WeakKeyDictionary()
 
 
@@ -362,6 +358,9 @@ def _visit(tp: Any, location: str, found: Survey, inside: tuple[Any, ...], done:
             " itself, or import pydantic to decode the alias."
         )
     elif get_origin(tp) is Annotated:
+        origin = get_origin(plain_type(tp.__origin__))
+        bounds = [note.min_length or note.max_length for note in tp.__metadata__ if isinstance(note, msgspec.Meta)]
+        found.indirect |= is_class(origin) and issubclass(origin, Set) and any(bounds)
         _visit(tp.__origin__, location, found, inside, done)
     elif (arms := arms_of(tp)) is not None:
         for arm in arms:
@@ -378,6 +377,9 @@ def _visit_container(tp: Any, location: str, found: Survey, inside: tuple[Any, .
         found.hashed |= _without_notes(get_args(tp)[0]) not in (str, bool, bytes)
     if is_class(origin) and issubclass(origin, Mapping):
         found.keyed |= get_args(tp)[0] is not str
+        keys = _kinds_of_key(get_args(tp)[0])
+        found.indirect |= decimal.Decimal in keys
+        found.float_keys |= float in keys
         _check_key(get_args(tp)[0], location)
     for argument in get_args(tp):
         if argument is not Ellipsis:
@@ -508,6 +510,12 @@ def _quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
             hints.update(inspect.get_annotations(cls))
     known = len(hints) == len(tp.__struct_fields__) and not any(map(contains_names, hints.values()))
     return iter(hints.items()) if known else None
+
+
+def _kinds_of_key(tp: Any) -> list[Any]:
+    """Return the classes of the keys of a mapping."""
+    tp = _without_notes(tp)
+    return [tp] if (arms := arms_of(tp)) is None else [_without_notes(arm) for arm in arms]
 
 
 def _without_notes(tp: Any) -> Any:
