@@ -60,6 +60,7 @@ _ANNOTATED: Final[Any] = Annotated
 _SCALARS: Final = (str, int, float, bool, None, type(None))
 _NUMBERS: Final = count()
 _ENCODE: Final = msgspec.json.Encoder().encode
+_PACK: Final = msgspec.msgpack.Encoder().encode  # takes half the time of JSON
 _NO_DATA: Final = (ValueError, OverflowError)
 """The errors of pydantic for a value without a JSON form."""
 _Location: TypeAlias = tuple[Any, tuple[msgspec.Meta, ...]]
@@ -269,16 +270,20 @@ class Foreign(Conversion):
 
     def _fits(self, data: Any) -> bool:
         """Return True if data that the type encoded is a JSON value and satisfies the JSON Schema."""
+        check = None if self.caveats else self._check  # without caveats, the type reads what it writes
+        is_closed = check is not None and not self.open_ended
         try:
-            text = _ENCODE(data)
+            text = _PACK(data) if is_closed else _ENCODE(data)  # both refuse half of a surrogate pair
+        except OverflowError:
+            pass  # only JSON has integers of any size
         except (TypeError, ValueError, RecursionError):
             return False
-        exact = self._check is not None and not self.caveats  # the type reads what it writes
-        if b"null" in text and (self.open_ended or not exact) and not is_plain(data):
-            return False  # null was NaN
-        if self._check is not None and exact:
+        else:
+            if not is_closed and b"null" in text and not is_plain(data):
+                return False  # null was NaN
+        if check is not None:
             with suppress(*self._refusal):
-                self._check(data)
+                check(data)
                 return True
         return not self.written.validate(data)
 

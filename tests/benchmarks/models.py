@@ -24,8 +24,6 @@ __all__ = ["works"]
 
 PEER = "pydantic-ai"
 BEST = 1.1
-RETURNED = 1.3
-"""The budget of 100 returned models. fxai also validates the result, and pydantic-ai does not."""
 
 
 class Forecast(BaseModel):
@@ -153,8 +151,7 @@ def works() -> Iterator[Work]:
             contenders[HAND] = partial(_run, run, _by_hand, function, by_hand, text, times)
         if peer is not None:
             contenders[PEER] = partial(_run, run, _peer_calls, peer, name, text, times)
-        budget = Budget(RETURNED if name == "echo" else BEST, PEER)
-        yield Work(title, contenders, times, (budget,) if peer is not None else ())
+        yield Work(title, contenders, times, (Budget(BEST, PEER),) if peer is not None else ())
     run(built.__aexit__(None, None, None))
     loop.close()
 
