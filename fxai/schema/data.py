@@ -184,23 +184,6 @@ def copy_data(value: Any) -> Any:
     return [copy_data(one) for one in value] if is_array(value) else value
 
 
-def size_of(value: Any) -> int:
-    """Return the number of values in a JSON value, including the value itself.
-
-    >>> size_of({"a": [1, 2]})
-    4
-    """
-    count, pending = 0, [value]
-    while pending:
-        one = pending.pop()
-        count += 1
-        if is_object(one):
-            pending += one.values()
-        elif is_array(one):
-            pending += one
-    return count
-
-
 def holds_more(value: Any, most: int) -> bool:
     """Return True if a JSON value has more than `most` values. Arrays, objects, and their contents count.
 
