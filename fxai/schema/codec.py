@@ -1,8 +1,7 @@
-"""Schemas: a Python type and its JSON form, both ways.
+"""Schemas: decode JSON to values of a Python type, and encode values of the type to JSON.
 
-A schema decodes JSON into values of a type and encodes values of the type into JSON. What does not fit is a failure
-that names every place. Any type that msgspec understands has one; a field whose Python form differs from its JSON
-form carries a codec in `Annotated`.
+An invalid value is a failure with the location of every error. You can create a schema of any type that `msgspec`
+understands. If the Python form of a field differs from its JSON form, declare a codec in `Annotated`.
 
 >>> from datetime import datetime, timezone
 >>> import msgspec
@@ -70,33 +69,33 @@ _W = TypeVar("_W")
 
 @final
 class Schema(Generic[_A]):
-    """A Python type and its JSON form, both ways: an immutable value, equal to every schema of an equal type.
+    """A Python type and its JSON form. A schema is an immutable value, equal to every schema of an equal type.
 
-    Made by `Schema.of`; compiled once for a type, when first used. The types named `Schema.…` are Python types with a
-    codec, for use in annotations.
+    `Schema.of` creates a schema. fxai compiles the type once, at the first use. The types named `Schema.…` are Python
+    types with a codec, for annotations.
     """
 
     __slots__ = ("__compiled__", "__type__", "__written__")
 
     EpochMillis: TypeAlias = Annotated[datetime, EPOCH_MILLIS]
-    """An aware `datetime`, in JSON whole milliseconds since 1970 (UTC); finer parts are cut off."""
+    """An aware `datetime`. Its JSON form is whole milliseconds since 1970 (UTC), without finer parts."""
     EpochSeconds: TypeAlias = Annotated[datetime, EPOCH_SECONDS]
-    """An aware `datetime`, in JSON whole seconds since 1970 (UTC); finer parts are cut off."""
+    """An aware `datetime`. Its JSON form is whole seconds since 1970 (UTC), without finer parts."""
     DecimalString: TypeAlias = Annotated[Decimal, DECIMAL_STRING]
-    """A finite `Decimal`, in JSON a string with every digit."""
+    """A finite `Decimal`. Its JSON form is a string with every digit."""
     IntString: TypeAlias = Annotated[int, INT_STRING]
-    """An `int` of any size, in JSON a string of digits."""
+    """An `int` of any size. Its JSON form is a string of digits."""
     DurationSeconds: TypeAlias = Annotated[timedelta, DURATION_SECONDS]
-    """A `timedelta`, in JSON a number of seconds."""
+    """A `timedelta`. Its JSON form is a number of seconds."""
     DurationMillis: TypeAlias = Annotated[timedelta, DURATION_MILLIS]
-    """A `timedelta`, in JSON a number of milliseconds."""
+    """A `timedelta`. Its JSON form is a number of milliseconds."""
 
     __type__: Any
     __compiled__: Compiled | None
     __written__: JsonSchema | None
 
     def __init__(self, type_: Any) -> None:
-        """Keep the type; use `Schema.of`, which also keeps the schema."""
+        """Store the type. Use `Schema.of`, which returns the same schema for the same type."""
         object.__setattr__(self, "__type__", type_)
         object.__setattr__(self, "__compiled__", None)
         object.__setattr__(self, "__written__", None)
@@ -109,25 +108,26 @@ class Schema(Generic[_A]):
     @overload
     @staticmethod
     def of(type_: builtins.type[_B]) -> Schema[_B]: ...
-    @overload  # what is no class: a union, `Literal`, `Annotated`, `NewType`, `None`, an alias
+    @overload  # other types: a union, `Literal`, `Annotated`, `NewType`, `None`, an alias
     @staticmethod
     def of(type_: TypeForm[_B]) -> Schema[_B]: ...
     @staticmethod
     def of(type_: Any) -> Schema[Any]:
-        """The schema of a type: the same one for the same type; a schema passes through.
+        """Return the schema of a type. The same type has the same schema. A schema is returned unchanged.
 
-        Any type of msgspec's is taken: `Struct`, dataclass, `TypedDict`, `NamedTuple`, attrs, `Literal`, `Enum`,
-        unions, `Annotated[..., Meta(...)]`, containers; `None` (only null); `Any` and `object` (anything JSON can
-        carry); `Never` (nothing). Checkers infer each of them: `Schema.of(int | None)` is a `Schema[int | None]`.
+        fxai accepts all types of `msgspec`: `Struct`, dataclass, `TypedDict`, `NamedTuple`, attrs, `Literal`, `Enum`,
+        unions, `Annotated[..., Meta(...)]`, and containers. `None` accepts only null. `Any` and `object` accept any
+        JSON value. `Never` accepts no value. Checkers infer each type: `Schema.of(int | None)` is a
+        `Schema[int | None]`.
 
-        What is no type at all, or one without a JSON form and without a codec, raises `SchemaError` when the schema
-        is first used; the message names the place and the remedy.
+        If the argument is not a type, or has neither a JSON form nor a codec, the first use of the schema raises
+        `SchemaError`. The message names the location and the remedy.
         """
         if _is_schema(type_):
             return type_
         try:
             return _schema_of(type_)
-        except TypeError:  # a type whose annotations cannot be hashed
+        except TypeError:  # a type with unhashable annotations
             return Schema(type_)
 
     @staticmethod
@@ -138,13 +138,13 @@ class Schema(Generic[_A]):
         encode: Callable[[_B], _W],
         json_schema: Mapping[str, Any] | None = None,
     ) -> Codec:
-        """A codec, for use in `Annotated[T, Schema.codec(...)]`: how `T` travels as another type.
+        """Create a codec for `Annotated[T, Schema.codec(...)]`, which converts `T` to another type in JSON.
 
         Args:
-            wire: the type in JSON. Its JSON Schema is that of the place.
-            decode: the Python value for a wire value; a `ValueError` is a fault at that place.
-            encode: the wire value for a Python value; a `ValueError` is a fault at that place.
-            json_schema: further keywords for the place, such as a `format`; none by default.
+            wire: The type in JSON. fxai uses its JSON Schema for the field.
+            decode: A function from a wire value to the Python value. A `ValueError` is a validation error.
+            encode: A function from a Python value to the wire value. A `ValueError` is a validation error.
+            json_schema: More keywords for the field, such as a `format`. Default: None.
 
         >>> from pathlib import PurePosixPath
         >>> Location = Annotated[PurePosixPath, Schema.codec(wire=str, decode=PurePosixPath, encode=str)]
@@ -153,7 +153,7 @@ class Schema(Generic[_A]):
         """
         return Codec.make(wire, decode, encode, json_schema)
 
-    # ---- what it is
+    # ---- attributes
 
     @property
     def type(self) -> Any:
@@ -162,13 +162,13 @@ class Schema(Generic[_A]):
 
     @property
     def document(self) -> JsonSchema:
-        """The JSON Schema of the type, as an immutable value; derived once.
+        """The JSON Schema of the type (2020-12) as an immutable value, derived once.
 
-        The root is the type itself, classes that it refers to stand under `$defs`; 2020-12.
+        The root is the type itself. `$defs` contains the classes that it refers to.
 
         Raises:
-            SchemaError: the type has no JSON form, or one beyond the budget of a document: nested too deeply, say,
-                or with a pattern that expands without end.
+            SchemaError: If the type has no JSON form, or if its document exceeds the budget. For example, the document
+                is nested too deep, or the expansion of a pattern is too long.
         """
         return (self.__compiled__ or _compile(self)).document
 
@@ -176,11 +176,10 @@ class Schema(Generic[_A]):
     def written_document(self) -> JsonSchema:
         """The JSON Schema of the data that the type encodes, as an immutable value.
 
-        It is `document`, except for a type with a type of pydantic that has computed fields, serializers, or aliases of
-        its own for encoding.
+        It equals `document`, unless a type of pydantic has computed fields, serializers, or aliases for encoding only.
 
         Raises:
-            SchemaError: As `document`.
+            SchemaError: Like `document`.
         """
         if self.__written__ is None:
             plan = (self.__compiled__ or _compile(self)).plan
@@ -200,7 +199,7 @@ class Schema(Generic[_A]):
         return tuple(dict.fromkeys(one for step in plan.foreigners.values() for one in step.caveats))
 
     def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the type, as a fresh plain copy.
+        """Return the JSON Schema of the type as a new plain copy.
 
         >>> from msgspec import Meta
         >>> Schema.of(dict[str, Annotated[int, Meta(ge=0)]]).json_schema()
@@ -210,13 +209,13 @@ class Schema(Generic[_A]):
 
     @property
     def description(self) -> str | None:
-        """The description of the type: its `Meta(description=...)`, else its docstring, else `None`."""
+        """The description of the type by its `Meta(description=...)` or its docstring, or None."""
         description = self.document.get("description")
         return description if isinstance(description, str) else None
 
     @property
     def name(self) -> str | None:
-        """The name of the type: its `Meta(title=...)`, else the name of its class or alias; None for others.
+        """The name of the type by its `Meta(title=...)`, its class, or its alias, or None.
 
         >>> from typing import NamedTuple
         >>> Pair = NamedTuple("Pair", [("a", int)])
@@ -227,22 +226,23 @@ class Schema(Generic[_A]):
         return title if isinstance(title, str) else _name_of(self.__type__)
 
     def check(self) -> None:
-        """Check that values of the type can be decoded and encoded. Otherwise, the first use checks it.
+        """Check that fxai can decode and encode the type. Without this call, the first use checks it.
 
         Raises:
-            SchemaError: it is no type, or one without a JSON form and without a codec.
-            NameError: it names what is not defined yet.
+            SchemaError: If the type is not a type, or has neither a JSON form nor a codec.
+            NameError: If the type contains a name that is not defined yet.
         """
         _ = self.__compiled__ or _compile(self)
 
     # ---- decoding
 
     def decode(self, value: object, *, plain: bool = False) -> Result[_A, DecodeFailure]:
-        """The value of plain JSON data, or every fault of the data.
+        """Return the value of plain JSON data, or every error of the data.
 
         Args:
-            value: plain JSON data. What JSON cannot carry (NaN, other Python objects) is a fault.
-            plain: the value is known to be plain JSON data (of `parse_json`, say), so that it need not be looked at.
+            value: Plain JSON data. A value that JSON cannot represent (NaN, other Python objects) is an error.
+            plain: True if the value is certainly plain JSON data, for example from `parse_json`. fxai then does not
+                check this. Default: False.
 
         >>> Schema.of(list[int]).decode([1, 2.0])
         <Success: [1, 2]>
@@ -255,7 +255,7 @@ class Schema(Generic[_A]):
             return Failure(error.failure)
 
     def decode_json(self, text: bytes | str, limits: Limits = LIMITS) -> Result[_A, DecodeFailure]:
-        """The value of JSON text, or every fault of the text; blank text is `{}`.
+        """Return the value of JSON text, or every error of the text. Blank text is `{}`.
 
         >>> Schema.of(dict[str, int]).decode_json('{"a": 1}')
         <Success: {'a': 1}>
@@ -268,25 +268,25 @@ class Schema(Generic[_A]):
             return Failure(error.failure)
 
     def decode_unsafe(self, value: object, *, plain: bool = False) -> _A:
-        """The value of plain JSON data.
+        """Return the value of plain JSON data.
 
         Raises:
-            DecodeError: where `decode` gives a failure.
+            DecodeError: If `decode` returns a failure.
         """
         return self.decode_or(value, raise_faults, plain=plain)
 
     def decode_json_unsafe(self, text: bytes | str, limits: Limits = LIMITS) -> _A:
-        """The value of JSON text.
+        """Return the value of JSON text.
 
         Raises:
-            DecodeError: where `decode_json` gives a failure.
+            DecodeError: If `decode_json` returns a failure.
         """
         return self.decode_json_or(text, raise_faults, limits)
 
     def decode_or(self, value: object, refused: Callable[[tuple[Fault, ...]], _B], *, plain: bool = False) -> _A | _B:
-        """The value of plain JSON data, or what `refused` makes of every fault of the data.
+        """Return the value of plain JSON data, or the result of `refused` for the errors of the data.
 
-        For code that goes on with faults: nothing is raised on the way to most of them.
+        Use it in code that handles errors as values, because it raises almost no exceptions.
         """
         ready = self.__compiled__ or _compile(self)
         if not plain and (ready.checked or type(value) not in ROOTS) and (faults := ready.unsound(value)):
@@ -302,7 +302,7 @@ class Schema(Generic[_A]):
     def decode_json_or(
         self, text: bytes | str, refused: Callable[[tuple[Fault, ...]], _B], limits: Limits = LIMITS
     ) -> _A | _B:
-        """The value of JSON text, or what `refused` makes of every fault of the text; as `decode_or`."""
+        """Return the value of JSON text, or the result of `refused` for the errors of the text, like `decode_or`."""
         ready = self.__compiled__ or _compile(self)
         usual = limits is LIMITS or limits is CALL_LIMITS
         if ready.direct and usual and len(text) <= 128 and (type(text) is str or text.isascii()):
@@ -318,10 +318,10 @@ class Schema(Generic[_A]):
     # ---- encoding
 
     def encode(self, value: _A) -> Result[Any, DecodeFailure]:
-        """The plain JSON data of a value, a fresh copy; or every place where it is not of the type.
+        """Return the plain JSON data of a value as a new copy, or every error of the value.
 
-        NaN and the infinities are faults. Where the type takes anything (`Any`), tuples, sets, dates, structs and
-        the like are written as msgspec writes them.
+        NaN and the infinities are errors. If the type accepts anything (`Any`), fxai writes tuples, sets, dates,
+        structs, and similar values like `msgspec`.
 
         >>> Schema.of(tuple[int, str]).encode((1, "a"))
         <Success: [1, 'a']>
@@ -334,7 +334,7 @@ class Schema(Generic[_A]):
             return Failure(error.failure)
 
     def encode_json(self, value: _A) -> Result[bytes, DecodeFailure]:
-        """The JSON text of a value, in UTF-8; or every place where it is not of the type.
+        """Return the JSON text of a value in UTF-8, or every error of the value.
 
         >>> Schema.of(list[int]).encode_json([1, 2])
         <Success: b'[1,2]'>
@@ -345,10 +345,10 @@ class Schema(Generic[_A]):
             return Failure(error.failure)
 
     def encode_unsafe(self, value: _A) -> Any:
-        """The plain JSON data of a value.
+        """Return the plain JSON data of a value.
 
         Raises:
-            DecodeError: where `encode` gives a failure.
+            DecodeError: If `encode` returns a failure.
         """
         ready = self.__compiled__ or _compile(self)
         if type(value) is ready.atom or (ready.own_form is not None and ready.own_form(value)):
@@ -356,20 +356,20 @@ class Schema(Generic[_A]):
         return ready.encode_data(value)
 
     def encode_json_unsafe(self, value: _A) -> bytes:
-        """The JSON text of a value.
+        """Return the JSON text of a value.
 
         Raises:
-            DecodeError: where `encode_json` gives a failure.
+            DecodeError: If `encode_json` returns a failure.
         """
         return (self.__compiled__ or _compile(self)).encode_text(value)
 
     # ---- as a value
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Schema is immutable: {name!r} cannot be set")
+        raise AttributeError(f"cannot set {name!r}: a Schema is immutable. Create another Schema.")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Schema is immutable: {name!r} cannot be deleted")
+        raise AttributeError(f"cannot delete {name!r}: a Schema is immutable")
 
     def __eq__(self, other: object) -> bool:
         return bool(self.__type__ == other.__type__) if _is_schema(other) else NotImplemented
@@ -388,19 +388,19 @@ class Schema(Generic[_A]):
 
 
 def _compile(schema: Schema[Any]) -> Compiled:
-    """Compile the type of a schema, which keeps what it is compiled to."""
+    """Compile the type of a schema and store the compiled form in the schema."""
     try:
         compiled = Compiled(schema.type)
     except SchemaError:
         raise
-    except TypeError as error:  # a list, say, which cannot be looked up
-        raise SchemaError(f"{schema.type!r} is no type: {error}") from None
+    except TypeError as error:  # an unhashable object, such as a list
+        raise SchemaError(f"{schema.type!r} is not a type: {error}. Pass a class or an annotation.") from None
     object.__setattr__(schema, "__compiled__", compiled)
     return compiled
 
 
 def _name_of(type_: Any) -> str | None:
-    """The name of a class, with those of its arguments, or of an alias; none of what Python has by itself."""
+    """Return the name of a class and its arguments, or of an alias. Types of Python itself have no name."""
     origin = get_origin(type_)
     if origin is Annotated:
         return _name_of(get_args(type_)[0])

@@ -1,7 +1,7 @@
-"""Codecs: how a Python type travels when its JSON form is another type.
+"""Codecs: convert a Python type whose JSON form is another type.
 
-A codec is carried in `Annotated`, beside the Python type. What stands after it in the same `Annotated` (a
-`msgspec.Meta` with bounds or a description) is about the JSON form.
+You declare a codec in `Annotated`, next to the Python type. A `msgspec.Meta` after the codec describes the JSON form,
+with bounds or a description.
 
 >>> from datetime import datetime, timezone
 >>> EPOCH_MILLIS.decode(1000)
@@ -27,23 +27,24 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLI: Final = timedelta(milliseconds=1)
 _SECOND: Final = timedelta(seconds=1)
 _LONGEST: Final = timedelta(days=999999999)
-_SAFE: Final = 2**53 - 1  # beyond, neighbouring integers are one number in JSON
+_SAFE: Final = 2**53 - 1  # JSON readers cannot distinguish larger integers from their neighbors
 _DIGITS: Final = re.compile(r"-?[0-9]+")
 _NUMERAL: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,8})?")
-_MOST: Final = 5_000  # characters of an integer that is read: the time grows faster than their number
-_PLAIN: Final = 600  # digits, and bits, that Python reads and writes as an integer whatever its limit is
+_MOST: Final = 5_000  # characters of an integer, because the time grows faster than their number
+_PLAIN: Final = 600  # digits or bits that Python always converts, regardless of its limit
 
 
 @final
 class Codec(msgspec.Struct, frozen=True):
-    """How a Python value becomes another value on the wire, and comes back.
+    """A conversion between a Python value and its wire value.
 
     Attributes:
-        wire: the type of the JSON form: any type a schema can be of, with its bounds.
-        decode: the Python value for a wire value. A `ValueError` is a fault at that place; any other exception is a
-            bug of the codec and is raised as it is.
-        encode: the wire value for a Python value; a `ValueError` is a fault at that place.
-        keywords: further JSON Schema keywords of the wire form, as JSON text; none by default.
+        wire: The type of the JSON form, with its bounds. Any type of a schema is allowed.
+        decode: A function from a wire value to the Python value. A `ValueError` is a validation error at the location
+            of the value. Any other exception is a bug of the codec, and fxai raises it unchanged.
+        encode: A function from a Python value to the wire value. A `ValueError` is a validation error at the location
+            of the value.
+        keywords: More JSON Schema keywords of the wire form, as JSON text. Default: None.
     """
 
     wire: Any
@@ -52,7 +53,7 @@ class Codec(msgspec.Struct, frozen=True):
     keywords: bytes | None = None
 
     def json_schema(self) -> dict[str, Any] | None:
-        """The further JSON Schema keywords, as a fresh plain copy; `None` without any."""
+        """Return a new copy of the additional JSON Schema keywords, or None."""
         return None if self.keywords is None else cast("dict[str, Any]", msgspec.json.decode(self.keywords))
 
     @staticmethod
@@ -62,7 +63,7 @@ class Codec(msgspec.Struct, frozen=True):
         encode: Callable[[Any], Any],
         json_schema: Mapping[str, Any] | None = None,
     ) -> Codec:
-        """A codec of two functions; `json_schema` adds keywords to the wire type's own schema."""
+        """Create a codec from two functions. `json_schema` adds keywords to the schema of the wire type."""
         keywords = None if json_schema is None else msgspec.json.encode(dict(json_schema))
         return Codec(wire, decode, encode, keywords)
 
@@ -80,7 +81,7 @@ def _time(unit: timedelta) -> Callable[[int], datetime]:
 def _count(unit: timedelta) -> Callable[[datetime], int]:
     def encode(time: datetime) -> int:
         if time.tzinfo is None:
-            raise ValueError("a datetime with a time zone: naive ones name no instant")
+            raise ValueError("a datetime with a time zone, because a naive datetime is not an instant")
         return (time - _EPOCH) // unit
 
     return encode
@@ -131,7 +132,7 @@ def _integer(text: str) -> int:
 
 
 def _natural(digits: str) -> int:
-    """A number of its digits, long ones in halves: Python's time grows with the square of their number."""
+    """Return the number of a string of digits. It halves long strings, because Python takes quadratic time."""
     if len(digits) <= _PLAIN:
         return int(digits)
     half = len(digits) // 2
@@ -140,40 +141,40 @@ def _natural(digits: str) -> int:
 
 
 def _integer_text(number: int) -> str:
-    """The digits of a number; long ones by way of `Decimal`, which Python's limit on digits is not about."""
+    """Return the digits of a number. For a long number, use `Decimal`, because Python limits the digits of `str`."""
     return str(int(number)) if number.bit_length() < _PLAIN else f"{Decimal(int(number)):f}"
 
 
 EPOCH_MILLIS: Final = _times(_MILLI)
-"""An aware `datetime` as whole milliseconds since 1970-01-01T00:00:00Z; decodes in UTC, finer parts are cut off."""
+"""An aware `datetime` as whole milliseconds since 1970-01-01T00:00:00Z. It decodes in UTC, without finer parts."""
 
 EPOCH_SECONDS: Final = _times(_SECOND)
-"""An aware `datetime` as whole seconds since 1970-01-01T00:00:00Z; decodes in UTC, finer parts are cut off."""
+"""An aware `datetime` as whole seconds since 1970-01-01T00:00:00Z. It decodes in UTC, without finer parts."""
 
 DECIMAL_STRING: Final = Codec.make(str, _decimal, _decimal_text, {"pattern": f"^{_NUMERAL.pattern}$"})
-"""A finite `Decimal` as a string, every digit kept; an exponent has at most eight digits."""
+"""A finite `Decimal` as a string with every digit. An exponent has at most eight digits."""
 
 INT_STRING: Final = Codec.make(str, _integer, _integer_text, {"pattern": f"^{_DIGITS.pattern}$", "maxLength": _MOST})
-"""An `int` as a string of decimal digits, of at most 5,000 characters where it is read."""
+"""An `int` as a string of decimal digits. fxai decodes at most 5,000 characters."""
 
 DURATION_SECONDS: Final = _durations(_SECOND)
-"""A `timedelta` of at most 999999999 days as a number of seconds; to the microsecond in the first 250 years."""
+"""A `timedelta` of at most 999999999 days as a number of seconds, exact to the microsecond up to 250 years."""
 
 DURATION_MILLIS: Final = _durations(_MILLI)
-"""A `timedelta` of at most 104249991 days as a number of milliseconds; to the microsecond in the first 250 years."""
+"""A `timedelta` of at most 104249991 days as a number of milliseconds, exact to the microsecond up to 250 years."""
 
 
 @final
 class Matching(msgspec.Struct, frozen=True):
-    """What takes the texts that a pattern of Python's own language is found in, and every value that is no text."""
+    """A check that accepts a string if the search for a Python pattern finds a match, and every other value."""
 
     pattern: str
 
     def __call__(self, value: Any) -> Any:
-        """The value itself.
+        """Return the value unchanged.
 
         Raises:
-            DecodeError: it is another text, or the time of the patterns is used up.
+            DecodeError: If a string has no match, or if the time limit of the patterns is exceeded.
         """
         if isinstance(value, str):
             expected = ""
@@ -189,6 +190,6 @@ class Matching(msgspec.Struct, frozen=True):
 
 
 def matching(pattern: str, tp: Any) -> Codec:
-    """The codec of a type whose texts are those that a pattern is found in."""
+    """Return the codec of a type whose strings must match a pattern."""
     check = Matching(pattern)
     return Codec.make(tp, check, check, {"pattern": pattern})

@@ -1,7 +1,7 @@
-"""A type made ready: decoding and encoding at msgspec's speed, and every fault where that fails.
+"""The compiled form of a type. `Schema` uses it to decode and encode values at the speed of `msgspec`.
 
-`Schema` decodes and encodes good values with what is compiled here; this module reads text, finds out what is wrong
-with a value, and mends what is nearly right (`3.0` where an integer belongs).
+If `msgspec` refuses a value, this module finds every error of the value. It also accepts a whole number such as `3.0`
+for an integer.
 
 >>> from fxai.schema.parsing import LIMITS
 >>> pair = Compiled(dict[str, int])
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from fxai.schema.json_schema import JsonSchema
 
 Refuse: TypeAlias = Callable[[tuple[Fault, ...]], Any]
-"""Takes the faults of data that is no value of the type, and gives what is to be given in its place, or raises."""
+"""A function that receives the errors of invalid data. It returns a replacement for the value, or raises."""
 
 ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 """The types of plain JSON data."""
@@ -68,31 +68,31 @@ def _remedy(message: str) -> str:
     """Return the remedy for a type that msgspec refuses."""
     if "must be tagged" in message or "more than one dict-like type" in message:
         tagged = "class A(msgspec.Struct, tag=True)"
-        return f'tag each class, so that their values can be told apart: `{tagged}` is written with "type": "A"'
-    codec = "Annotated[..., Schema.codec(wire=…, decode=…, encode=…)]"
-    return f"change the type there, or carry it by a codec ({codec})"
+        return f'Tag each class to distinguish their values: `{tagged}` writes "type": "A".'
+    return "Change the type, or declare a codec: Annotated[..., Schema.codec(wire=…, decode=…, encode=…)]."
 
 
 def raise_faults(faults: tuple[Fault, ...]) -> NoReturn:
-    """Raise the faults as a `DecodeError`."""
+    """Raise the errors as a `DecodeError`."""
     raise DecodeError(DecodeFailure(faults)) from None
 
 
 @final
 class Compiled:
-    """Decoders, steps and checks of one type.
+    """The decoders, conversions, and checks of a type.
 
     Attributes:
-        plan: the wire type, and the steps from it.
-        read: reads the wire type from JSON text, at once.
-        take: makes the wire type of plain JSON data, at once.
-        direct: `read` and `take` give the Python value itself.
-        atom: the type whose values are their own JSON data, if the type is one.
-        own_form: whether a value is its own JSON data for certain, where the type allows to tell.
-        checked: whether data must be looked at before it is taken: the type takes what JSON cannot carry.
+        plan: The wire type and the conversions between the wire type and the Python type.
+        read: A function that reads a value of the wire type from JSON text.
+        take: A function that converts plain JSON data to a value of the wire type.
+        direct: True if `read` and `take` return the Python value itself.
+        atom: The type if each of its values is its own JSON data, or None.
+        own_form: A function that returns True if a value is certainly its own JSON data, or None.
+        checked: True if fxai must check data before it converts the data, because the type accepts values that JSON
+            cannot represent.
 
     Raises:
-        SchemaError: the type has no JSON form; the message names the type, the place and the remedy.
+        SchemaError: If the type has no JSON form. The message names the type, the location, and the remedy.
     """
 
     __slots__ = (
@@ -144,7 +144,7 @@ class Compiled:
             return msgspec.json.Decoder(self.wire).decode
         except (TypeError, ValueError, RecursionError, NameError) as error:
             message = str(error).replace("\n", " ")
-            raise SchemaError(f"no schema of {self.plan.type!r}: {message}; {_remedy(message)}") from None
+            raise SchemaError(f"cannot create a schema of {self.plan.type!r}: {message}. {_remedy(message)}") from None
 
     def _converter(self) -> Callable[[Any], Any]:
         if self.wire is Never or self.wire is Any:
@@ -166,10 +166,10 @@ class Compiled:
             self._explainer = Explainer(self.wire)
         return self._explainer
 
-    # ---- decoding: `refuse` is given the faults
+    # ---- decoding: `refuse` receives the errors
 
     def decode_text(self, text: bytes | str, limits: Limits, refuse: Refuse = raise_faults) -> Any:
-        """The value of JSON text."""
+        """Return the value of JSON text."""
         try:
             wire = read_text(text, limits, self.read, bounded=not self._open_ended)
         except msgspec.ValidationError as error:
@@ -179,7 +179,10 @@ class Compiled:
         return wire if self.direct else self.inward(wire, refuse)
 
     def mend_text(self, text: bytes | str, limits: Limits, refuse: Refuse, why: Exception) -> Any:
-        """The value of text that the decoder refused: blank text, or with `3.0` for `3`; else its faults."""
+        """Return the value of text that the decoder refused. The text is blank, or contains `3.0` for an integer.
+
+        Otherwise, pass the errors of the text to `refuse`.
+        """
         try:
             data = _DECODE(text)
         except JSON_ERRORS:
@@ -187,7 +190,7 @@ class Compiled:
         return self._mend(data, refuse, why)
 
     def _mend_blank(self, text: bytes | str, limits: Limits, refuse: Refuse, why: Exception) -> Any:
-        """The value of blank text, which is that of `{}`; else what is wrong with text that is no JSON."""
+        """Return the value of blank text, which means `{}`. Otherwise, pass the error of the text to `refuse`."""
         try:
             data = parse_whole(text, limits)
         except DecodeError as error:
@@ -202,12 +205,15 @@ class Compiled:
         return self._mend(data, refuse, why)
 
     def unsound(self, data: object) -> tuple[Fault, ...]:
-        """Return the errors of data that the type would take and JSON cannot carry, such as NaN among numbers."""
+        """Return the errors of data that the type accepts and JSON cannot represent, such as NaN among numbers."""
         sound = type(data) in ROOTS and (is_plain(data) if self._open_ended else _is_written(data))
         return () if sound else plain_faults(data)
 
     def mend_data(self, data: object, refuse: Refuse, why: Exception, *, plain: bool) -> Any:
-        """The value of data that msgspec refused, with `3.0` read as the integer that it is; else its faults."""
+        """Return the value of data that `msgspec` refused, with `3.0` as an integer.
+
+        Otherwise, pass the errors of the data to `refuse`.
+        """
         if isinstance(why, RecursionError):
             return refuse(_TOO_DEEP.faults)
         faults = () if plain or is_plain(data) else plain_faults(data)
@@ -228,11 +234,11 @@ class Compiled:
             return refuse(_TOO_DEEP.faults)
 
     def _faults(self, data: object, found: Finder) -> tuple[Fault, ...]:
-        """Return the faults of data that the type refuses: by its document, by msgspec's conversions, and by codecs."""
+        """Return the errors of data that the type refuses, by its document, by `msgspec`, and by its codecs."""
         try:
             stated = (self._judge or self._judge_by_document())(data, found)
         except SchemaError:
-            stated = ()  # the document of the type is beyond the budget
+            stated = ()  # the document of the type exceeds the budget
         faults = found.faults
         if found.complete and self.plan.step is not None:
             of_codecs = _search(partial(self.plan.step.faults, "data", data, ""))
@@ -244,7 +250,7 @@ class Compiled:
     def _judge_by_document(self) -> Callable[[object, Finder], tuple[Fault, ...]]:
         """Compile the document of the type without the parts that other judges report.
 
-        These are keys, the length of bytes, and types of pydantic.
+        The other judges report keys, the length of bytes, and types of pydantic.
         """
         from fxai.schema.json_schema import JsonSchema, engine_of
         from fxai.schema.validation import find_faults
@@ -260,7 +266,11 @@ class Compiled:
 
     @property
     def document(self) -> JsonSchema:
-        """The JSON Schema of the type, which is derived once. Raises `SchemaError` beyond the budget of a document."""
+        """The JSON Schema of the type, derived once.
+
+        Raises:
+            SchemaError: If the document exceeds the budget.
+        """
         if self._document is None:
             from fxai.schema.json_schema import JsonSchema
 
@@ -268,7 +278,7 @@ class Compiled:
         return self._document
 
     def inward(self, wire: Any, refuse: Refuse) -> Any:
-        """The Python value of a wire value, by the steps of the plan."""
+        """Return the Python value of a wire value, by the conversions of the plan."""
         step = self._step
         with shared_matcher():
             try:
@@ -292,7 +302,11 @@ class Compiled:
     # ---- encoding
 
     def encode_data(self, value: Any) -> Any:
-        """The plain JSON data of a value, a fresh copy. Raises `DecodeError`."""
+        """Return the plain JSON data of a value as a new copy.
+
+        Raises:
+            DecodeError: If the value is not of the type.
+        """
         wire = value if self.direct else self._outward(value)
         if self._sound:
             return wire
@@ -300,7 +314,7 @@ class Compiled:
         return _DECODE(self._write(wire)) if large is None else large
 
     def _of_large(self, wire: Any) -> Any:
-        """The plain data of a large value, for which its text is the longer way; nothing where that is no verdict."""
+        """Return the plain data of a large value without parsing its text, or None if fxai cannot prove the result."""
         try:
             text = written(wire)
             if len(text) < _LARGE or b"null" in text:  # null may have been NaN
@@ -311,7 +325,11 @@ class Compiled:
             return None
 
     def encode_text(self, value: Any) -> bytes:
-        """The JSON text of a value. Raises `DecodeError`."""
+        """Return the JSON text of a value.
+
+        Raises:
+            DecodeError: If the value is not of the type.
+        """
         wire = value if self.direct else self._outward(value)
         return written(wire) if self._sound else self._write(wire)
 
@@ -328,7 +346,7 @@ class Compiled:
                 raise DecodeError(_TOO_DEEP) from None
 
     def _write(self, wire: Any) -> bytes:
-        """The text of a wire value, which reads back as an equal one: so it is of the type, NaN and all looked for."""
+        """Return the text of a wire value. If the text decodes to an equal value, the value is of the type."""
         text: bytes | None = None
         why: Exception | None = None
         try:
@@ -345,7 +363,7 @@ class Compiled:
             raise DecodeError(_TOO_DEEP) from None
 
     def _text_or_raise(self, wire: Any, text: bytes | None, why: Exception | None) -> bytes:
-        """The text of a value that the quick check could not pass, or every fault of the value."""
+        """Return the text of a value that failed the quick check, or raise every error of the value."""
         if self.wire is Never:
             raise DecodeError(DecodeFailure((_no_value_fault(wire),)))
         faults = self._explain.faults_of_value(wire)
@@ -353,7 +371,7 @@ class Compiled:
             data = _DECODE(text)
             faults = self._faults(data, self._explain.find_unconverted(data)) or (_retell(why, data),)
         if not faults and text is None:
-            faults = plain_faults(wire) or (Fault("", "what JSON can carry", f"{found_in(wire)} ({why})"),)
+            faults = plain_faults(wire) or (Fault("", "a JSON value", f"{found_in(wire)} ({why})"),)
         if faults or text is None:
             raise DecodeError(DecodeFailure(faults))
         return text
@@ -369,7 +387,7 @@ def _remove_lengths(schema: object) -> None:
 
 
 def _search(walk: Callable[[Findings], None]) -> tuple[Fault, ...]:
-    """Return the findings of a walk over a value, as far as the budget goes."""
+    """Return the errors that a search finds within the budget."""
     found = Findings()
     with suppress(ExhaustedError), shared_matcher():
         walk(found)
@@ -386,7 +404,7 @@ def _read_data(read: Callable[[bytes | str], Any], take: Callable[[Any], Any], t
     try:
         data = _DECODE(text)
     except JSON_ERRORS:
-        return read(text)  # which raises
+        return read(text)  # raises the error
     return take(data)
 
 
@@ -395,7 +413,7 @@ def _read_apart(read: Callable[[bytes | str], Any], text: bytes | str) -> Any:
         try:
             data = _DECODE(text)
         except JSON_ERRORS:
-            return read(text)  # which raises
+            return read(text)  # raises the error
         hold_hashes_apart(data)
     return read(text)
 
@@ -417,11 +435,11 @@ _OWN_FORMS: Final[dict[Any, Callable[[Any], bool]]] = {
     str: lambda value: type(value) is str and value.isascii(),
     float: lambda value: type(value) is float and math.isfinite(value),
 }
-"""By type, whether a value is its own plain JSON data for certain."""
+"""By type, a function that returns True if a value is certainly its own plain JSON data."""
 
 
 def _is_written(data: object) -> bool:
-    """Whether data of known types holds no NaN, which msgspec writes as null, and no half of a surrogate pair."""
+    """Return whether data of known types contains no NaN and no half surrogate pair. `msgspec` writes NaN as null."""
     try:
         return b"null" not in written(data) or is_plain(data)
     except (TypeError, ValueError, RecursionError):

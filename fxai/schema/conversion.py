@@ -1,7 +1,7 @@
-"""Conversions: the steps between a Python value and its wire value, along the paths of a type that hold a codec.
+"""Conversions between a Python value and its wire value, for the parts of a type that contain a codec.
 
-A conversion goes inward (wire value to Python value) and outward. On the way it only raises `UnfitError`; what does not
-fit, and where, is found afterwards by its fault walks, so that good values pay nothing for them.
+A conversion works inward (wire value to Python value) and outward. If it fails, it only raises `UnfitError`. A separate
+search then finds the errors and their locations, so that valid values cost nothing more.
 
 >>> from decimal import Decimal
 >>> from fxai.schema.codecs import DECIMAL_STRING
@@ -34,52 +34,60 @@ from fxai.schema.parsing import REFUSALS
 
 
 class UnfitError(Exception):
-    """A value that a conversion does not take; the fault walks find out why.
+    """An error for a value that a conversion refuses. The search for errors finds the reason.
 
-    A type of pydantic adds its validation errors, because it knows them already.
+    A type of pydantic adds its validation errors, because it has found them already.
     """
 
 
 Way: TypeAlias = Literal["inward", "outward", "data"]
-"""Which walk finds faults."""
+"""The direction of a search for errors."""
 
 
 class Conversion:
-    """One step between wire values and Python values."""
+    """A step between wire values and Python values."""
 
     __slots__ = ()
 
     sound: ClassVar[bool] = False
-    """True if `outward` returns a fresh JSON value that is of the type for certain."""
+    """True if `outward` returns a new JSON value that is certainly of the type."""
 
     @abstractmethod
     def inward(self, wire: Any) -> Any:
-        """The Python value of a wire value. Raises `UnfitError`."""
+        """Return the Python value of a wire value.
+
+        Raises:
+            UnfitError: If the conversion refuses the value.
+        """
 
     @abstractmethod
     def outward(self, value: Any) -> Any:
-        """The wire value of a Python value. Raises `UnfitError`."""
+        """Return the wire value of a Python value.
+
+        Raises:
+            UnfitError: If the conversion refuses the value.
+        """
 
     @abstractmethod
     def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
-        """Find each place where a way fails.
+        """Find each error of a value.
 
         Args:
-            way: `inward`, of a wire value; `outward`, of a Python value; `data`, of plain data, where a codec refuses
-                it: what else is wrong with it is found by another walk.
-            value: what stands there.
-            pointer: where, as a JSON pointer.
-            found: takes the faults.
+            way: `inward` for a wire value, `outward` for a Python value, `data` for plain data. In plain data, the
+                search finds the errors of codecs only.
+            value: The value.
+            pointer: The location of the value, as a JSON pointer.
+            found: The collection of the errors.
         """
 
 
 def label(tp: Any) -> str:
-    """The name of a type in a message."""
+    """Return the name of a type for a message."""
     return str(getattr(tp, "__name__", tp))
 
 
 def _checkable(tp: Any) -> Any:
-    """The class that values of a type are instances of; `object` where only a checker can tell."""
+    """Return the class of the values of a type, or `object` if `isinstance` cannot check the type."""
     cls = getattr(tp, "__origin__", tp)
     try:
         isinstance(None, cls)
@@ -90,7 +98,7 @@ def _checkable(tp: Any) -> Any:
 
 @final
 class Coded(Conversion):
-    """The step of a codec itself; `inner` leads to the codec's wire type where that holds codecs too."""
+    """The conversion by a codec. `inner` converts the wire type of the codec if this type contains codecs too."""
 
     __slots__ = ("codec", "inner", "python", "tp", "wire")
 
@@ -171,7 +179,7 @@ class Coded(Conversion):
 
 @final
 class Arm(msgspec.Struct, frozen=True):
-    """One alternative of a union: what fits it on the wire and in Python, and its step."""
+    """An alternative of a union, with functions that recognize its wire values and its Python values."""
 
     fits_wire: Callable[[Any], bool]
     fits_python: Callable[[Any], bool]
@@ -180,7 +188,7 @@ class Arm(msgspec.Struct, frozen=True):
 
 @final
 class Choice(Conversion):
-    """The first alternative of a union that a value fits and that takes it."""
+    """A conversion by the first alternative of a union that recognizes and accepts the value."""
 
     __slots__ = ("arms", "expected")
 
@@ -210,7 +218,7 @@ class Choice(Conversion):
 
     @override
     def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
-        """Find the faults by the first alternative that the value fits, unless one of them takes it."""
+        """Find the errors by the first alternative that recognizes the value, unless another alternative accepts it."""
         if way == "data":
             steps = [arm.step for arm in self.arms if arm.step is not None]
             if len(steps) == 1 and value is not None:
@@ -238,7 +246,7 @@ class Choice(Conversion):
 
 @final
 class Later(Conversion):
-    """A step of a class that holds itself: known when the class is done."""
+    """A placeholder for the step of a class that contains itself. The class sets `step` when it is complete."""
 
     __slots__ = ("step",)
 
@@ -247,7 +255,7 @@ class Later(Conversion):
 
     def _require_step(self) -> Conversion:
         if self.step is None:
-            raise AssertionError("a conversion was used before its class was done: a bug of fxai")
+            raise AssertionError("fxai used a conversion before its class was complete. Report this bug of fxai.")
         return self.step
 
     @override
@@ -272,7 +280,7 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
 
 @final
 class Items(Conversion):
-    """Every item of a list, set or tuple of any length."""
+    """A conversion of every item of a list, a set, or a tuple of any length."""
 
     __slots__ = ("accepted", "item", "make")
 
@@ -305,7 +313,7 @@ class Items(Conversion):
 
 @final
 class Fixed(Conversion):
-    """The items of a tuple of one length, each with its own step; `None` where nothing is to be done."""
+    """A conversion of the items of a tuple with a fixed length. An item without a step remains unchanged."""
 
     __slots__ = ("items",)
 
@@ -334,7 +342,7 @@ class Fixed(Conversion):
 
 @final
 class Entries(Conversion):
-    """Every key and value of a mapping; `None` where nothing is to be done."""
+    """A conversion of every key and value of a mapping. A key or a value without a step remains unchanged."""
 
     __slots__ = ("key", "value")
 
@@ -370,14 +378,14 @@ class Entries(Conversion):
 
 @final
 class Slot(msgspec.Struct, frozen=True):
-    """One member of a class and of its mirror.
+    """A member of a class and of its mirror.
 
     Attributes:
-        name: the attribute (or key) of the Python value, and the attribute of the mirror.
-        init_name: the keyword that makes it.
-        token: the name or index it has on the wire.
-        step: the way on; `None` where nothing is to be done.
-        default: what is left out on the wire when equal (of classes that omit defaults).
+        name: The attribute (or key) of the Python value, and the attribute of the mirror.
+        init_name: The argument of the constructor.
+        token: The name or the index on the wire.
+        step: The conversion of the member, or None.
+        default: A function that returns True for a value that the class omits on the wire, or None.
     """
 
     name: str
@@ -389,7 +397,7 @@ class Slot(msgspec.Struct, frozen=True):
 
 @final
 class Fields(Conversion):
-    """The members of a struct, dataclass, TypedDict, named tuple or attrs class; on the wire it is its mirror."""
+    """A conversion of a struct, dataclass, TypedDict, named tuple, or attrs class. Its wire type is its mirror."""
 
     __slots__ = ("accepted", "cls", "mirror", "slots")
 
@@ -446,7 +454,7 @@ class Fields(Conversion):
 
 
 def _wire_member(value: Any, slot: Slot, way: Way) -> Any:
-    """A member of a mirror, or of the data that it is decoded from; UNSET where there is none."""
+    """Return a member of a mirror, or of the data for the mirror. UNSET if the member is missing."""
     if way == "inward":
         return getattr(value, slot.name)
     if isinstance(slot.token, int):

@@ -140,7 +140,7 @@ def check_notes(tp: Any, location: str) -> None:
             check_notes(part, location)
 
 
-# ---- what a JSON Schema does not tell
+# ---- differences between a type and its JSON Schema
 
 
 Way: TypeAlias = Literal["decode", "encode"]
@@ -151,7 +151,10 @@ class Caveat(msgspec.Struct, frozen=True):
     """A law between a type and its JSON Schema that is true in one direction only."""
 
     way: Way
-    """`decode`: the type can refuse data that the JSON Schema accepts. `encode`: the type can refuse its own data."""
+    """The direction without the law. With `decode`, the type can refuse data that the JSON Schema accepts.
+
+    With `encode`, the type can refuse its own data.
+    """
     reason: str
     """The reason, as a sentence without a period."""
 
@@ -281,7 +284,7 @@ def hides_input(node: _Node) -> bool:
     return config.get("hide_input_in_errors") is True
 
 
-# ---- a core schema that is its JSON Schema
+# ---- a core schema that equals its JSON Schema
 
 
 def exact_core(core: _Node, document: Any) -> _Node | None:
@@ -312,7 +315,7 @@ _SCALARS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "none": ("null", {}),
 }
 _SILENT: Final = ("type", "metadata", "ref", "serialization")
-"""The parts of any node that do not change what the node accepts."""
+"""The parts of a node that do not change the accepted data."""
 _CONFIG: Final = ("title", "extra_fields_behavior", "frozen")
 
 
@@ -323,7 +326,7 @@ def _hold(same: object) -> None:
 
 @final
 class _Comparison:
-    """One comparison: the definitions of the core schema, and the place in the JSON Schema that each describes."""
+    """A comparison, with the definitions of the core schema and their locations in the JSON Schema."""
 
     def __init__(self, document: Any) -> None:
         self._document = document
@@ -492,7 +495,7 @@ def _bounds(node: _Node, names: dict[str, str], kind: str) -> dict[str, Any]:
 
 
 def _constants(values: Any) -> dict[str, Any]:
-    """Return the keywords of strings of which a value is one."""
+    """Return the keywords of a value that is one of these strings."""
     _hold(all(type(value) is str for value in values))
     return {"type": "string", **({"const": values[0]} if len(values) == 1 else {"enum": list(values)})}
 

@@ -1,10 +1,10 @@
-"""The engine that validates: a document is compiled once, and the same form decides and explains.
+"""The engine of validation. It compiles a document once, to decide about values and to explain their errors.
 
-Each schema of a document becomes a `Part` with one function that decides whether a value is valid. The function counts
-its steps. If schemas multiply over the data, the engine remembers its decision about a value. `fxai.schema.breach`
-walks the same parts to find the errors of an invalid value.
+Each schema of a document becomes a `Part` with a function that decides whether a value is valid. The function counts
+its steps. If schemas multiply over the data, the engine stores its decision about a value. `fxai.schema.breach` reads
+the same parts to find the errors of an invalid value.
 
-References lead into the document or to a metaschema that comes with `jsonschema`. Nothing is fetched.
+A reference leads into the document or to a metaschema of `jsonschema`. fxai fetches nothing.
 
 >>> engine = Engine({"properties": {"a": {"type": "integer"}}, "required": ["a"]})
 >>> engine.root.takes({"a": 1}, Work()), engine.root.takes({"a": "1"}, Work())
@@ -33,11 +33,11 @@ _META: Final = "https://json-schema.org/draft/20"  # the metaschemas with dynami
 
 @final
 class Engine:
-    """A document, compiled.
+    """A compiled document.
 
     Attributes:
         root: The part of the document itself.
-        dialect: The dialect of the schema that is being compiled.
+        dialect: The dialect of the current schema during the compilation.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Engine:
     )
 
     def __init__(self, document: Any) -> None:
-        """Compile a usable document, which must not change."""
+        """Compile a valid document. Do not change the document afterwards."""
         self._references = References(Site("", document))
         self._contexts: dict[int, tuple[Dialect, str]] = {}
         self._named: dict[tuple[str, str], Any] = {}
@@ -74,7 +74,7 @@ class Engine:
     # ---- the schemas of the document
 
     def _enter(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
-        """Note the dialect, the resource, and the names of a schema and of all schemas inside it."""
+        """Store the dialect, the resource, and the names of a schema and of all schemas inside it."""
         pending = [(schema, pointer, resource, dialect)]
         while pending:
             schema, pointer, resource, dialect = pending.pop()
@@ -90,7 +90,7 @@ class Engine:
             pending += [(inner, pointer + at, resource, dialect) for _, at, inner in subschemas(schema, dialect)]
 
     def resource_of(self, schema: Any, default: str) -> str:
-        """Return the URI from which the references of a schema start, or `default` for a schema that is not known."""
+        """Return the base URI of the references of a schema, or `default` for an unknown schema."""
         return self._contexts.get(id(schema), (None, default))[1]
 
     def part(self, schema: Any) -> Part:
@@ -104,7 +104,7 @@ class Engine:
         return made
 
     def _part(self, schema: Any) -> Part:
-        """Return the part of a schema, which is compiled later if it is new."""
+        """Return the part of a schema. The engine compiles a new part later."""
         known = self._parts.get(id(schema))
         if schema is MISSING:
             known = Part(self, False, self.dialect, "")
@@ -119,7 +119,7 @@ class Engine:
         return known
 
     def of(self, schema: Any) -> Part:
-        """Return the part of a schema inside the schema that is being compiled. A circle is compiled later."""
+        """Return the part of a schema inside the current schema. The engine compiles a circle later."""
         part = self._part(schema)
         if self._pending and self._pending[-1] is part:
             self._compile(part)
@@ -137,7 +137,7 @@ class Engine:
             self.dialect = around
 
     def _add(self, part: Part, keyword: str) -> None:
-        """Add what a keyword asserts."""
+        """Add the checks of a keyword."""
         clause, rule = Clause(), part.schema[keyword]
         if (follow := _REFERENCES.get(keyword)) is not None:
             if keyword != "$ref" and keyword not in part.dialect.keywords:
@@ -154,13 +154,13 @@ class Engine:
     # ---- references
 
     def target(self, resource: str, reference: str) -> Any:
-        """Return the schema that a reference leads to."""
+        """Return the target of a reference."""
         uri = absolute(resource, reference)
         found = self._references.find(uri)
         base = urldefrag(uri).url
         if found is MISSING:
             return MISSING
-        if found is None:  # a metaschema, which comes with `jsonschema`
+        if found is None:  # a metaschema of `jsonschema`
             contents: Any = import_module("jsonschema_specifications").REGISTRY.contents(base)
             self._enter(contents, f"metaschema {base}", base, dialect_of(contents))
             found = self._references.find(uri)
@@ -174,7 +174,7 @@ class Engine:
         return lambda _: target
 
     def follow_dynamic(self, part: Part, reference: str) -> Follow:
-        """Return the target of a `$dynamicRef`: of the first resource on the way that has the anchor."""
+        """Return the target of a `$dynamicRef` in the first resource on the path that has the anchor."""
         target = self.target(part.resource, reference)
         name = urldefrag(reference).fragment
         if not is_object(target) or target.get("$dynamicAnchor") != name:
@@ -190,7 +190,10 @@ class Engine:
         return find
 
     def follow_recursive(self, part: Part, reference: str) -> Follow:
-        """Return the target of a `$recursiveRef`: of the last resource back in a row of those with the anchor."""
+        """Return the target of a `$recursiveRef`.
+
+        It is in the first of the last consecutive resources on the path that have the anchor.
+        """
         first = self._part(self.target(part.resource, reference))
 
         def find(work: Work | None) -> Part:
@@ -204,7 +207,7 @@ class Engine:
         return find
 
     def _remembering(self, part: Part, find: Follow) -> Check:
-        """Return the check by the target of a reference. It decides once about a value if schemas multiply."""
+        """Return the check by the target of a reference. If schemas multiply, it decides once about a value."""
 
         def check(value: Any, work: Work) -> bool:
             return find(work).takes(value, work)
@@ -223,11 +226,11 @@ class Engine:
     # ---- constants
 
     def number(self, value: Any) -> object:
-        """Return the number of a constant: equal values have the same number."""
+        """Return the number of a constant. Equal values have the same number."""
         return number_of(value, self._numbers, {}, Work(10**9))
 
     def number_in(self, value: Any, work: Work) -> object:
-        """Return the number of a value of the data: of the constant that it equals, or its own."""
+        """Return the number of a value in the data. It is the number of a constant if the two are equal."""
         return value if type(value) is str else number_of(value, self._numbers, work.numbers_of, work)
 
 
@@ -239,7 +242,7 @@ _REFERENCES: Final[dict[str, Callable[[Engine, Part, str], Follow]]] = {
 
 
 class UnresolvedError(Exception):
-    """A reference of a document that was not checked leads to nowhere."""
+    """An error for a reference that leads nowhere, in a document that fxai did not check."""
 
 
 def _refuse(_: Any, __: Work) -> bool:
@@ -247,7 +250,7 @@ def _refuse(_: Any, __: Work) -> bool:
 
 
 def _late(part: Part) -> Check:
-    """Return a check by a part that is not compiled yet."""
+    """Return a check by a part that the engine compiles later."""
 
     def check(value: Any, work: Work) -> bool:
         return part.takes(value, work)
@@ -256,7 +259,7 @@ def _late(part: Part) -> Check:
 
 
 def _within(resource: str, check: Check) -> Check:
-    """Return the same check, which notes the resource of its schema for the references inside."""
+    """Return a check that adds the resource of its schema, for the references inside."""
 
     def within(value: Any, work: Work) -> bool:
         if work.resources and work.resources[-1] == resource:
@@ -271,7 +274,7 @@ def _within(resource: str, check: Check) -> Check:
 
 
 def _is_asserted(keyword: str, dialect: Dialect) -> bool:
-    """Return whether a keyword asserts something in a dialect, also if the table of the dialect does not list it."""
+    """Return whether a keyword restricts values in a dialect, also if the table of the dialect omits it."""
     if keyword not in MAKERS:
         return False
     return (
@@ -280,7 +283,7 @@ def _is_asserted(keyword: str, dialect: Dialect) -> bool:
 
 
 def _is_dynamic(document: Any) -> bool:
-    """Return whether the target of a reference can depend on the way to it."""
+    """Return whether the target of a reference can depend on the path to the reference."""
     pending = [document]
     while pending:
         value = pending.pop()

@@ -1,8 +1,9 @@
-"""Faults that no JSON Schema can state: data that does not convert, and Python values that are not of their type.
+"""Errors that a JSON Schema cannot state: data that does not convert, and Python values of another type.
 
-The engine finds what the document of a type forbids. msgspec converts further: a string to a date, a name to a number.
-The judges here find such data, and the whole numbers (`3.0`) that must be read as integers. Other judges find the
-faults of Python values. fxai makes the judges at the first failure of a type.
+The engine finds the data that the document of a type forbids. `msgspec` also converts a string to a date, and the name
+of a property to a number. The judges of this module find data that `msgspec` cannot convert. They also find the whole
+numbers (`3.0`) that fxai reads as integers. Other judges find the errors of Python values. fxai creates the judges at
+the first failure of a type.
 
 >>> from datetime import date
 >>> dates = Explainer(dict[str, date])
@@ -46,7 +47,7 @@ from fxai.schema.parsing import REFUSALS, builtin, plain_faults
 from fxai.schema.plan import mirrored_class
 
 _Judge: TypeAlias = Callable[[Any, str, Findings], None]
-"""Adds what is wrong with a value that stands at a pointer."""
+"""A function that adds the errors of a value at a pointer."""
 
 _ATOMS: Final = (str, int, bool, type(None))
 _ANYTHING = (nodes.AnyType, nodes.CustomType, nodes.RawType)
@@ -62,10 +63,10 @@ _CONVERTING: Final = (
 
 @final
 class Explainer:
-    """The faults of data, and of Python values, of one type.
+    """The search for the errors of data and of Python values of a type.
 
     Attributes:
-        converts: True if a place of the type converts JSON data further than to a number.
+        converts: True if the type contains a type such as a date, which has another JSON form.
     """
 
     __slots__ = ("_judge", "_node", "_value_judge", "converts")
@@ -102,7 +103,7 @@ class Explainer:
         return found
 
     def faults_of_value(self, value: object) -> tuple[Fault, ...]:
-        """Return each place where a Python value is not of the type, or is a number that JSON cannot represent."""
+        """Return the errors of a Python value: a value of another type, or a number that JSON cannot represent."""
         if self._value_judge is None:
             self._value_judge = _ValueJudges().of(self._node)
         return (*_faults_by(self._value_judge, value, ""),)
@@ -123,13 +124,13 @@ def _faults_by(judge: _Judge, value: object, pointer: str) -> list[Fault]:
 
 
 class _Judges:
-    """The judges of the places of one type; a class that holds itself has one judge."""
+    """The judges of the parts of a type. A class that contains itself has a single judge."""
 
     def __init__(self) -> None:
         self.known: dict[int, _Judge] = {}
 
     def of(self, node: nodes.Type) -> _Judge:
-        """The judge of a place, from msgspec's description of its type."""
+        """Return the judge of a type from the description of `msgspec`."""
         node = unwrap(node)
         if isinstance(node, nodes.UnionType):
             return self.union(node)
@@ -170,7 +171,7 @@ class _Judges:
 
 @final
 class _DataJudges(_Judges):
-    """Judges of the conversion of plain JSON data. They skip data of another kind, which the document refuses."""
+    """Judges of the conversion of plain JSON data. They skip data of another kind, because the document refuses it."""
 
     converts = False
 
@@ -288,7 +289,7 @@ def _accept(_: Any, __: str, ___: Findings) -> None: ...
 
 
 def _exact(node: nodes.Type) -> type | None:
-    """The Python type of which every value fits, so that no judge need be asked."""
+    """Return the Python type whose values are all valid without a judge, or None."""
     tp = _leaf_type(node)
     return tp if tp in _ATOMS else None
 
@@ -321,7 +322,7 @@ _LEAVES: Final[dict[type[nodes.Type], Any]] = {
 
 
 def _leaf_type(node: nodes.Type) -> Any:
-    """Return the Python type of a place without members, with its bounds; None for a place that has members."""
+    """Return the Python type of a scalar with its bounds, or None for a type with members."""
     node = unwrap(node)
     if isinstance(node, nodes.LiteralType):
         return Literal[node.values]
@@ -340,7 +341,7 @@ def _leaf_type(node: nodes.Type) -> Any:
 
 @final
 class _ValueJudges(_Judges):
-    """Judges of Python values, as they are to be encoded."""
+    """Judges of Python values before the encoding."""
 
     @override
     def union(self, node: nodes.UnionType) -> _Judge:
@@ -353,7 +354,7 @@ class _ValueJudges(_Judges):
                 if not faults:
                     return
                 if not deeper and any(fault.pointer != pointer for fault in faults):
-                    deeper = faults  # the value is of this alternative's kind, and wrong deeper down
+                    deeper = faults  # the value has the kind of this alternative, with an error inside
             for fault in deeper or [Fault(pointer, expected, found_in(value))]:
                 found.add(fault)
 
@@ -459,16 +460,16 @@ def _is_leaf(node: nodes.Type, value: object) -> bool:
     return True
 
 
-# ---- the places that msgspec names
+# ---- the locations in messages of msgspec
 
 _LOCATION: Final = re.compile(r" - at (?:`key` in )?`\$(?P<path>[^`]*)`$")
 _STEP: Final = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
-_ROUNDS: Final = 8  # items that msgspec names before every item is a suspect
-_LONG: Final = 8  # items of an array that is worth it
+_ROUNDS: Final = 8  # after 8 invalid items, fxai checks every item
+_LONG: Final = 8  # in shorter arrays, fxai checks every item
 
 
 def fault_of_message(message: str, data: object) -> Fault:
-    """Return a message of msgspec as a fault, with as much of the place as the message names.
+    """Return a message of `msgspec` as a validation error, with the location that the message names.
 
     >>> print(fault_of_message("Expected `int`, got `str` - at `$.a`", {"a": "x"}))
     /a: expected int, got str, found string 'x'
@@ -481,7 +482,7 @@ def fault_of_message(message: str, data: object) -> Fault:
 
 
 def _walk(message: str, data: object) -> Iterator[tuple[Any, Any, Any]]:
-    """Iterate over the steps to the place that a message names: the value around, the token, the value inside."""
+    """Iterate over the steps to the location in a message: the enclosing value, the token, and the value inside."""
     location = _LOCATION.search(message)
     for step in _STEP.finditer(location["path"] if location else ""):
         token = step["name"] or step["index"]
@@ -496,14 +497,14 @@ def _walk(message: str, data: object) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def suspects_in(data: Any, message: str, take: Callable[[Any], Any]) -> Suspects:
-    """Return the items of a long array that msgspec refuses, if it accepts all other items.
+    """Return the items of a long array that `msgspec` refuses, if it accepts all other items.
 
-    msgspec names the first item that it refuses. The items up to it are removed, and the data is converted again.
+    `msgspec` names the first item that it refuses. fxai removes the items up to this item and converts the data again.
 
     Args:
-        data: Data that msgspec refuses.
-        message: The error of msgspec.
-        take: Converts data.
+        data: Data that `msgspec` refuses.
+        message: The error of `msgspec`.
+        take: A function that converts data.
     """
     steps = [*_walk(message, data)]
     arrays = [at for at, (around, _, _) in enumerate(steps) if is_array(around) and len(around) >= _LONG]

@@ -1,11 +1,11 @@
-"""What is wrong with a value: each place, and the words for what was expected there and what was found.
+"""Validation errors: their location, and the words for the expected value and for the value that fxai found.
 
-A fault is a value, and so is the failure that holds all faults of one decoding or encoding: both compare, hash and are
-written as JSON. Exceptions are `DecodeError`, raised by the `*_unsafe` twins, and `SchemaError`, for mistakes in the
-program itself.
+A validation error (`Fault`) is a value. The failure with all errors of a decoding or an encoding is a value too. You
+can compare both, hash them, and write them as JSON. The exceptions are `DecodeError`, which the `*_unsafe` methods
+raise, and `SchemaError`, for mistakes in the program.
 
-What a schema or a type expects is put into the same words, a type by way of JSON Schema keywords, read from msgspec's
-description of it.
+This module describes a schema and a type in the same words. For a type, it reads the description of `msgspec` as
+keywords of JSON Schema.
 
 >>> failure = DecodeFailure((Fault("/a", "integer", found_in("one")), Fault("/b", "string", NOTHING)))
 >>> print(failure)
@@ -30,7 +30,7 @@ from msgspec import inspect as nodes
 from fxai.schema.data import is_array, is_listed, is_object
 
 NOTHING: Final = "nothing"
-"""What was found where something is missing."""
+"""The `found` of a missing value."""
 
 _SHORTEST: Final = 60
 _LARGE: Final = 1e15
@@ -38,12 +38,12 @@ _LARGE: Final = 1e15
 
 @final
 class Fault(msgspec.Struct, frozen=True):
-    """One thing that is wrong with a value.
+    """A validation error of a value.
 
     Attributes:
-        pointer: where, as a JSON pointer (RFC 6901); `""` is the whole value.
-        expected: what belongs there, in words: `"integer"`, `"string of at least 1 character"`.
-        found: what was there, in a few words: `"string 'one'"`, `"nothing"`, `"object with 3 properties"`.
+        pointer: The location as a JSON pointer (RFC 6901). `""` is the whole value.
+        expected: The expected value: `"integer"`, `"string of at least 1 character"`.
+        found: A short description of the actual value: `"string 'one'"`, `"nothing"`, `"object with 3 properties"`.
     """
 
     pointer: str
@@ -51,7 +51,7 @@ class Fault(msgspec.Struct, frozen=True):
     found: str
 
     def __str__(self) -> str:
-        """One line: where, what was expected, what was found."""
+        """Return the location, the expected value, and the actual value in one line."""
         if not self.pointer:
             return f"expected {self.expected}, found {self.found}"
         return f"{self.pointer}: expected {self.expected}, found {self.found}"
@@ -59,52 +59,56 @@ class Fault(msgspec.Struct, frozen=True):
 
 @final
 class DecodeFailure(msgspec.Struct, frozen=True, tag="decode-failure"):
-    """A value that does not fit a schema: every fault that was found, root first, never none.
+    """The failure of a value that does not match a schema, with at least one validation error.
 
     Attributes:
-        faults: the faults, in the order of the value.
+        faults: The validation errors, in the order of the value.
     """
 
     faults: tuple[Fault, ...]
 
     def __post_init__(self) -> None:
-        """Hold that there is a fault: a failure without one is a mistake in the program."""
+        """Check that the failure contains an error.
+
+        Raises:
+            ValueError: If the failure contains no error. This is a mistake in the program.
+        """
         if not self.faults:
-            raise ValueError("a DecodeFailure holds at least one Fault; without faults there is no failure")
+            raise ValueError("DecodeFailure must contain at least one Fault, got none")
 
     def __str__(self) -> str:
-        """One line: the faults, separated by semicolons."""
+        """Return the errors in one line, separated by semicolons."""
         return "; ".join(str(fault) for fault in self.faults)
 
 
 @final
 class DecodeError(Exception):
-    """A `DecodeFailure` for those who prefer an exception: the `*_unsafe` methods raise it and nothing else.
-
-    Made of the failure: `DecodeError(failure)`.
-    """
+    """A `DecodeFailure` as an exception. The `*_unsafe` methods raise it. The only argument is the failure."""
 
     @property
     def failure(self) -> DecodeFailure:
-        """What was wrong."""
+        """The failure."""
         failure: DecodeFailure = self.args[0]
         return failure
 
     def __str__(self) -> str:
-        """The failure in one line."""
+        """Return the failure in one line."""
         return str(self.failure)
 
 
 @final
 class SchemaError(TypeError, ValueError):
-    """A schema that cannot be: a type without a JSON form, or a document that is no usable JSON Schema.
+    """An error for a type without a JSON form, or for a document that is not a usable JSON Schema.
 
-    It is a mistake in the program (or in a document from elsewhere), found when the schema is made or first used.
+    It is a mistake in the program, or in a document from outside. fxai raises it when you create the schema or use the
+    schema for the first time.
     """
 
 
 def pointer_to(pointer: str, token: str | int) -> str:
-    """The JSON pointer of a member: a property name or an index below `pointer`.
+    """Return the JSON pointer of a member of the value at `pointer`.
+
+    The token is the name of a property or the index of an item.
 
     >>> pointer_to("/a", "x/y~z")
     '/a/x~1y~0z'
@@ -115,7 +119,7 @@ def pointer_to(pointer: str, token: str | int) -> str:
 
 
 def pointer_of(path: Iterable[str | int]) -> str:
-    """The JSON pointer of a path of property names and indices.
+    """Return the JSON pointer of a path of property names and indices.
 
     >>> pointer_of(["a", 0])
     '/a/0'
@@ -127,7 +131,7 @@ def pointer_of(path: Iterable[str | int]) -> str:
 
 
 def pointer_tokens(pointer: str) -> list[str]:
-    """The tokens of a JSON pointer, unescaped; `""` has none.
+    """Return the tokens of a JSON pointer without escapes. The pointer `""` has no tokens.
 
     >>> pointer_tokens("/a~1b/0")
     ['a/b', '0']
@@ -137,12 +141,12 @@ def pointer_tokens(pointer: str) -> list[str]:
 
 
 def quantity(count: float, unit: str) -> str:
-    """A number with its unit.
+    """Return a number with its unit.
 
     >>> quantity(1, "item"), quantity(2, "property")
     ('1 item', '2 properties')
     """
-    number = f"{count:.15g}" if count < _LARGE else f"{Decimal(count):.6g}"  # no float holds every integer
+    number = f"{count:.15g}" if count < _LARGE else f"{Decimal(count):.6g}"  # a float cannot represent every integer
     return f"{number} {unit if count == 1 else {'property': 'properties'}.get(unit, unit + 's')}"
 
 
@@ -161,9 +165,9 @@ def _found_number(value: float) -> str:
 
 
 def found_in(value: object) -> str:
-    """A short description of a value: its kind, and as much of it as fits in a message.
+    """Return a short description of a value, with its kind and a part of its contents.
 
-    It is short for a value of any size.
+    The description of a large value is short too.
 
     >>> [found_in(x) for x in (None, True, 3, 2.5, "one", [1], {"a": 1, "b": 2})]
     ['null', 'boolean true', 'integer 3', 'number 2.5', "string 'one'", 'array of 1 item', 'object with 2 properties']
@@ -188,7 +192,7 @@ def found_in(value: object) -> str:
 
 
 def in_order(faults: Iterable[Fault], root: object) -> tuple[Fault, ...]:
-    """The faults of a value, each once, in the order of the value; what is missing comes behind what is there.
+    """Return the errors of a value in the order of the value, without duplicates. Missing values are last.
 
     >>> in_order([Fault("/b", "x", "y"), Fault("/a", "x", "y"), Fault("", "x", "y")], {"a": 1, "b": 2})[1].pointer
     '/a'
@@ -204,7 +208,7 @@ def in_order(faults: Iterable[Fault], root: object) -> tuple[Fault, ...]:
 
 
 def _location(fault: Fault, root: object, known: dict[int, dict[str, int]]) -> list[int]:
-    """Return the position of a fault in the order of the value. A missing value comes after the others."""
+    """Return the position of an error in the order of the value. A missing value is last."""
     locations: list[int] = []
     there: Any = root
     for token in pointer_tokens(fault.pointer):
@@ -221,7 +225,7 @@ def _location(fault: Fault, root: object, known: dict[int, dict[str, int]]) -> l
 
 
 def with_integers(data: Any, pointers: Iterable[str]) -> Any:
-    """A copy of the data with the whole numbers at these places as integers.
+    """Return a copy of the data. The whole numbers at these locations become integers.
 
     >>> with_integers({"a": [3.0, 4.0]}, ["/a/1"])
     {'a': [3.0, 4]}
@@ -237,20 +241,20 @@ def with_integers(data: Any, pointers: Iterable[str]) -> Any:
 
 
 def _changeable(data: Any) -> Any:
-    """A copy of plain data that can be changed, its tuples as lists."""
+    """Return a copy of plain data that the caller can change. Tuples become lists."""
     if is_object(data):
         return {name: _changeable(inner) for name, inner in data.items()}
     return [_changeable(inner) for inner in data] if is_listed(data) else data
 
 
-# ---- values in words
+# ---- descriptions of values
 
 _MOST_LISTED: Final = 100
 _LONGEST: Final = 400
 
 
 def list_values(choices: Iterable[object]) -> str:
-    """Values as a reader sees them: `one of 'C', 'F'`, or the only one there is."""
+    """Return the words for constants: `one of 'C', 'F'`, or the only constant."""
     values = list(choices)
     words = [_literal(value) for value in values[:_MOST_LISTED]]
     more = f", … ({len(values)} values)" if len(values) > _MOST_LISTED else ""
@@ -263,7 +267,7 @@ def _literal(value: object) -> str:
 
 
 def either(choices: Iterable[object]) -> str:
-    """Values of which one tells alternatives apart: `'a' or 'b'`, each once.
+    """Return the words for the constants that distinguish alternatives, without duplicates: `'a' or 'b'`.
 
     >>> either(["a", "b", 1, "a"])
     "'a', 'b' or 1"
@@ -272,7 +276,7 @@ def either(choices: Iterable[object]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-# ---- schemas in words
+# ---- descriptions of schemas
 
 _DEEPEST: Final = 4  # schemas inside each other
 _KINDS_OF_KEYWORDS: Final = {
@@ -316,12 +320,12 @@ BOUNDS: Final = frozenset(("type", "format", "contentEncoding", *_BOUNDS, *_LENG
 
 
 def describe(schema: Any, follow: Callable[[Any], Any] = lambda schema: schema, level: int = 0) -> str:
-    """What a schema takes, in a few words.
+    """Return a few words for the values that a schema accepts.
 
     Args:
-        schema: of a document, or inside one.
-        follow: gives the schema that a reference in it leads to.
-        level: how many schemas it stands in; what is deeper than four is `a value`.
+        schema: A document, or a schema inside a document.
+        follow: A function that returns the target of the reference in a schema. Default: fxai follows no references.
+        level: The number of enclosing schemas. A schema on level 4 or deeper is `a value`.
     """
     schema = follow(schema) if level < _DEEPEST else True
     if not isinstance(schema, Mapping):
@@ -376,10 +380,10 @@ def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
         yield _BOUNDS[f"exclusive{keyword.capitalize()}"].format(limit) if exclusive else text.format(limit)
 
 
-# ---- types in words
+# ---- descriptions of types
 
 _WORDS: Final[dict[type[nodes.Type], str]] = {
-    **dict.fromkeys((nodes.AnyType, nodes.CustomType, nodes.RawType), "what JSON can carry"),
+    **dict.fromkeys((nodes.AnyType, nodes.CustomType, nodes.RawType), "a JSON value"),
     nodes.NoneType: "null",
     nodes.BoolType: "boolean",
     nodes.IntType: "integer",
@@ -410,14 +414,14 @@ _KEYWORDS: Final = {
 
 
 def unwrap(node: nodes.Type) -> nodes.Type:
-    """The description without what `Annotated` adds to it for JSON Schema only."""
+    """Return the description of a type without the keywords that `Annotated` adds to the JSON Schema."""
     while isinstance(node, nodes.Metadata):
         node = node.type
     return node
 
 
 def expectation(node: nodes.Type) -> str:
-    """What belongs in a place of this type, in words."""
+    """Return the words for the values of a type."""
     node = unwrap(node)
     if isinstance(node, nodes.UnionType):
         return " or ".join(dict.fromkeys(expectation(arm) for arm in node.types))
@@ -446,7 +450,7 @@ def _sizes(node: nodes.NamedTupleType | nodes.StructType) -> dict[str, int]:
 
 
 def _schema_of(node: nodes.Type) -> dict[str, Any]:
-    """The keywords of a type without members of its own, with its word as their type."""
+    """Return the keywords of a type without members. The value of `type` is the word for the type."""
     array = isinstance(node, nodes.CollectionType)
     unit = "Items" if array else _BOUNDED.get(type(node), "Length")
     names = {**_KEYWORDS, "min_length": f"min{unit}", "max_length": f"max{unit}"}
@@ -462,7 +466,7 @@ _EVERY_KIND: Final = frozenset(("null", "boolean", "integer", "number", "string"
 
 
 def kinds_of(node: nodes.Type) -> frozenset[str]:
-    """The kinds of JSON that a type takes: null, boolean, integer, number, string, array, object."""
+    """Return the kinds of JSON that a type accepts: null, boolean, integer, number, string, array, object."""
     node = unwrap(node)
     if isinstance(node, nodes.UnionType):
         return frozenset(kind for arm in node.types for kind in kinds_of(arm))
@@ -480,7 +484,7 @@ def kinds_of(node: nodes.Type) -> frozenset[str]:
     word = _WORDS.get(type(node), "JSON")
     if word in ("null", "boolean", "integer", "object"):
         return frozenset((word,))
-    return _EVERY_KIND if word == "what JSON can carry" else frozenset(("string",))
+    return _EVERY_KIND if word == "a JSON value" else frozenset(("string",))
 
 
 _KINDS: Final[dict[type, str]] = {
@@ -496,5 +500,5 @@ _KINDS: Final[dict[type, str]] = {
 
 
 def kind_in(data: object) -> str:
-    """The kind of JSON that a piece of data is."""
+    """Return the kind of JSON of a value."""
     return _KINDS.get(type(data)) or next((kind for tp, kind in _KINDS.items() if isinstance(data, tp)), "object")

@@ -1,7 +1,7 @@
-"""JSON text in the place of an object or an array, read as the data that it contains.
+"""JSON text instead of an object or an array. Use this module to read the data of the text.
 
-Models often write one JSON inside another. fxai reads a text if the document accepts no string at its place, and
-accepts the data of the text. If `anyOf` or `oneOf` holds for a text, exactly one alternative must accept the data.
+Models often write JSON text inside JSON. fxai reads a text if the document accepts no string at its location, but
+accepts the data of the text. If `anyOf` or `oneOf` applies to the text, exactly one alternative must accept the data.
 
 >>> from fxai.schema.json_schema import JsonSchema
 >>> pages = JsonSchema.of({"properties": {"pages": {"type": "array", "items": {"type": "integer"}}}})
@@ -28,20 +28,20 @@ from fxai.schema.part import Part
 from fxai.schema.pattern import PatternTimeoutError
 
 _MOST_INSIDE: Final = 4
-_TEXT: Final = 10  # steps that a text costs, and one more for each 256 characters
+_TEXT: Final = 10  # steps of a text, in addition to one step for each 256 characters
 _PIECE: Final = 256
 
 
 def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tuple[Any, tuple[str, ...]]:
-    """Return the data with its nested texts read, and their places as JSON pointers. The same object if none is read.
+    """Return the data with parsed strings, and the JSON pointers of the strings. Without any, return the same object.
 
-    fxai parses the texts at the places of the errors, and validates again. Texts inside texts are read four deep. All
-    of it has the budget of one validation.
+    fxai parses the strings at the locations of the errors and validates the data again. It reads text inside text up to
+    four levels. The whole search has the budget of a single validation.
 
     Args:
         document: The document that refuses the data.
         data: Plain JSON data.
-        limits: The limits of each text. The depth of its data counts from its place.
+        limits: The limits of each text. The maximum depth includes the depth of its location.
     """
     try:
         return with_stack(lambda: _read(engine_of(document).root, data, limits))
@@ -50,7 +50,7 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
 
 
 def _read(root: Part, data: Any, limits: Limits) -> tuple[Any, tuple[str, ...]]:
-    value = {"": copy_data(data)}  # below a name, so that the whole can be a text
+    value = {"": copy_data(data)}  # in an object, because the whole data can be a text
     work, locations, refusals = Finder(), dict[str, str](), list[Breach]()
     while not root.takes(value[""], work):
         with suppress(EnoughError):
@@ -72,7 +72,7 @@ def _read(root: Part, data: Any, limits: Limits) -> tuple[Any, tuple[str, ...]]:
 def _parse_all(
     value: Any, texts: dict[str, str], locations: dict[str, str], limits: Limits, work: Work
 ) -> Iterator[str]:
-    """Replace the texts that are JSON, and iterate over their places."""
+    """Replace the strings that are JSON text, and iterate over their locations."""
     for pointer, text in texts.items():
         work.take(_TEXT + len(text) // _PIECE)
         parsed = _parse(text, pointer, locations, limits)
@@ -83,7 +83,7 @@ def _parse_all(
 
 
 def _put_back(value: Any, locations: dict[str, str], breaches: list[Breach]) -> None:
-    """Put back the texts whose data is invalid: with an error inside, or inside an alternative that is not met."""
+    """Restore the strings with invalid data, and the strings inside a union without a valid alternative."""
     unions = [one.pointer for one in breaches if one.branches]
     for location in sorted(locations, key=len):
         wrong = any(_is_inside(one.pointer, location) for one in breaches) or any(
@@ -96,12 +96,12 @@ def _put_back(value: Any, locations: dict[str, str], breaches: list[Breach]) -> 
 
 
 def _is_inside(pointer: str, other: str) -> bool:
-    """Return whether a pointer is another one, or leads to a place inside it."""
+    """Return whether a pointer equals another pointer or leads to a location inside it."""
     return pointer == other or pointer.startswith(f"{other}/")
 
 
 def _about_texts(breaches: Iterable[Breach]) -> Iterator[Breach]:
-    """Iterate over the breaches of strings that can be texts, at places that accept no string."""
+    """Iterate over the breaches of strings that can be JSON text, at locations that accept no string."""
     for breach in breaches:
         if isinstance(breach.value, str):
             if may_be_nested(breach.value) and _refuses_strings(breach):
@@ -112,7 +112,7 @@ def _about_texts(breaches: Iterable[Breach]) -> Iterator[Breach]:
 
 
 def _refuses_strings(breach: Breach) -> bool:
-    """Return whether the keyword that a string breaks is broken by every string."""
+    """Return whether the keyword of a breach refuses every string."""
     rule = breach.schema.get(breach.keyword)
     if breach.keyword == "not":
         return rule in (True, {}, {"type": "string"})
@@ -150,7 +150,7 @@ def _is_certain(breach: Breach, value: Any, work: Work) -> bool:
     there = value
     for token in pointer_tokens(breach.pointer):
         if isinstance(there, str):
-            return True  # inside a text that was put back
+            return True  # inside a restored text
         there = there[int(token) if is_array(there) else token]
     parts = [breach.part.under(one) for one in breach.schema[breach.keyword]]
     fitting = [index for index, part in enumerate(parts) if part.takes(there, work)]

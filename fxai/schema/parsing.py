@@ -1,17 +1,17 @@
-"""JSON text read within limits, and plain JSON data: what a Python value holds that JSON cannot carry, and where.
+"""JSON text within limits, and plain JSON data. Use this module to read the text of a model or of another program.
 
-Text from a model or another program may be malformed, huge, nested without end, or hold what is not JSON (NaN). Each of
-these is a failure with a place; none crashes, hangs or passes as something else. Blank text means `{}`.
+The text can be malformed, too large, nested too deep, or contain values that JSON does not have (NaN). Each of these
+problems is a failure with a location. Blank text means `{}`.
 
-Plain data is made of `dict` with `str` keys, `list`, `str`, `int`, `float`, `bool` and `None`. What else msgspec can
-write (tuples, sets, dates, UUIDs, bytes, enums, structs, dataclasses) is taken as the plain data it is written as.
+Plain data consists of `dict` with `str` keys, `list`, `str`, `int`, `float`, `bool`, and `None`. `msgspec` can also
+write tuples, sets, dates, UUIDs, bytes, enums, structs, and dataclasses. fxai reads these values as their JSON form.
 
 >>> parse_json('{"a": [1, 2.5, null]}')
 <Success: {'a': [1, 2.5, None]}>
 >>> print(parse_json('{"a": [1, NaN]}').failure())
 /a/1: expected a finite number, found NaN
 >>> [str(fault) for fault in plain_faults({"a": [1, float("nan")], "b": 1j})]
-['/a/1: expected a finite number, found NaN', '/b: expected what JSON can carry, found a Python complex']
+['/a/1: expected a finite number, found NaN', '/b: expected a JSON value, found a Python complex']
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _SHALLOW: Final = 128
 
 @final
 class Limits(msgspec.Struct, frozen=True):
-    """How much JSON text is read at most.
+    """The limits of JSON text.
 
     Attributes:
-        max_bytes: the largest text, in bytes of UTF-8; 16 MiB by default.
-        max_depth: the deepest nesting of arrays and objects (`[]` is 1 deep); 128 by default. What lies in
-            properties that a closed set of types skips is not counted. Beyond what the interpreter's own stack
-            can hold (some 900 levels), deeper text fails whatever is set here.
-        max_values: how many values the text may hold, arrays and objects and what they hold counted; 1,000,000 by
-            default, and 100,000 in the text of a call's parameters (`CALL_LIMITS`).
-        unique_keys: refuse an object that names a key twice, in a second pass; by default the last one wins, as in
-            other JSON parsers.
+        max_bytes: Maximum size of the text, in bytes of UTF-8. Default: 16 MiB.
+        max_depth: Maximum nesting of arrays and objects. `[]` has the depth 1. Default: 128. fxai does not count the
+            depth of properties that a type ignores. Text with more than about 900 levels always fails, because the
+            stack of the interpreter is limited.
+        max_values: Maximum number of values in the text. Arrays, objects, and their contents count. Default: 1,000,000,
+            and 100,000 for the arguments of a call (`CALL_LIMITS`).
+        unique_keys: True to refuse an object that contains a key twice, in a second pass. Default: False, the last
+            value wins, as in other JSON parsers.
     """
 
     max_bytes: int = 16 * 1024 * 1024
@@ -56,10 +56,10 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 LIMITS: Final = Limits()
-"""The limits that hold where none are given."""
+"""The default limits."""
 
 CALL_LIMITS: Final = Limits(max_values=MAX_VALUES)
-"""The limits of the parameters of a call, where none are given: a handler's program waits for no more than these."""
+"""The default limits of the arguments of a call. They are lower, because the program of the handler waits."""
 
 REFUSALS: Final = (TypeError, ValueError, OverflowError)
 """The exceptions that msgspec raises if it refuses data or a value. Its own errors are instances of ValueError."""
@@ -71,10 +71,11 @@ _SQUARE: Final = bytes.maketrans(b"{}", b"[]")
 
 
 def parse_json(text: bytes | str, limits: Limits = LIMITS) -> Result[object, DecodeFailure]:
-    """The value of JSON text, or every fault of the text.
+    """Return the value of JSON text, or every error of the text. Blank text is `{}`.
 
-    Blank text is `{}`. A failure for: text that is not JSON or not UTF-8, NaN and the infinities (also as `1e999`),
-    half surrogate pairs, more bytes or levels than the limits, and doubled keys where `unique_keys` is set.
+    Fails with:
+        DecodeFailure: The text is not JSON or not UTF-8. It contains NaN, an infinity (also as `1e999`), or half of a
+            surrogate pair. It exceeds a limit. It contains a key twice, and `unique_keys` is set.
 
     >>> parse_json(" ")
     <Success: {}>
@@ -88,10 +89,10 @@ def parse_json(text: bytes | str, limits: Limits = LIMITS) -> Result[object, Dec
 
 
 def parse_json_unsafe(text: bytes | str, limits: Limits = LIMITS) -> object:
-    """The value of JSON text, as `parse_json`.
+    """Return the value of JSON text, like `parse_json`.
 
     Raises:
-        DecodeError: where `parse_json` gives a failure.
+        DecodeError: If `parse_json` returns a failure.
     """
     return read_text(text, limits)
 
@@ -108,9 +109,8 @@ def read_text(
         bounded: True if the decoder reads a few levels only, so that fxai need not check the depth. Default: False.
 
     Raises:
-        DecodeError: the text is not JSON, or beyond the limits.
-        msgspec.ValidationError: The beginning of the text is not what the decoder accepts. If `bounded`, its rest can
-            be no JSON.
+        DecodeError: If the text is not JSON or exceeds the limits.
+        msgspec.ValidationError: If the decoder refuses the text. If `bounded`, the rest of the text can be invalid.
     """
     if type(text) is not str or len(text) > _SHALLOW or (limits is not LIMITS and limits is not CALL_LIMITS):
         _within(text, limits, bounded=bounded)
@@ -129,10 +129,12 @@ def read_text(
 
 
 def parse_whole(text: bytes | str, limits: Limits) -> object:
-    """The value of text that lies within the limits: a type error in its beginning does not make the rest JSON.
+    """Return the value of text that is within the limits.
+
+    A typed decoder stops at the first wrong type, so that the rest of the text can be invalid JSON.
 
     Raises:
-        DecodeError: the text is not JSON.
+        DecodeError: If the text is not JSON.
     """
     try:
         return _ANY.decode(text if text.strip() else "{}")
@@ -143,7 +145,7 @@ def parse_whole(text: bytes | str, limits: Limits) -> object:
 
 
 def too_deep(levels: int) -> DecodeFailure:
-    """The failure of a value that is nested too deeply, or that holds itself."""
+    """Return the failure of a value that is nested too deep or contains itself."""
     return DecodeFailure((Fault("", f"at most {levels} levels of nesting", "deeper nesting"),))
 
 
@@ -183,7 +185,7 @@ def _within_depth(text: bytes | str, limits: Limits, *, bounded: bool) -> None:
 
 
 def _deeper_than(text: bytes | str, levels: int) -> bool:
-    """Whether brackets outside of strings nest deeper, by taking off one level of pairs at a time."""
+    """Return whether the brackets outside strings nest deeper. Each pass removes one level of pairs."""
     rest = _outside(text, _NO_BRACKETS).replace(b'"', b"").translate(_SQUARE)
     run = b"[" * (levels + 1)
     for _ in range(levels):
@@ -196,7 +198,7 @@ def _deeper_than(text: bytes | str, levels: int) -> bool:
 
 
 def _values_in(text: bytes | str, most: int) -> int:
-    """How many values JSON text holds, or how many it might, where that is no more than `most`."""
+    """Return the number of values in JSON text, or an upper bound if the bound does not exceed `most`."""
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     might = 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
     if might <= most:
@@ -207,16 +209,16 @@ def _values_in(text: bytes | str, most: int) -> int:
 
 
 def _outside(text: bytes | str, dropped: bytes) -> bytes:
-    """What stands outside of strings, without the bytes that are dropped; a quote stands for each string."""
+    """Return the text outside strings without the dropped bytes. A quote replaces each string."""
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return b'"'.join(data.translate(None, dropped).split(b'"')[::2])  # every second piece lies inside a string
+    return b'"'.join(data.translate(None, dropped).split(b'"')[::2])  # every second piece is inside a string
 
 
 @final
 class _Pairs(list["tuple[str, object]"]):
-    """The members of one object as they stand in the text, doubles and all."""
+    """The members of an object in the order of the text, including duplicates."""
 
     __slots__ = ()
 
@@ -227,7 +229,7 @@ def _within_keys(text: bytes | str) -> None:
     try:
         faults = _doubled_keys(json.loads(text, object_pairs_hook=_Pairs))
     except (ValueError, RecursionError):
-        return  # not JSON, or too deep: the decoder that follows fails
+        return  # not JSON, or too deep: the decoder reports it
     if faults:
         raise DecodeError(DecodeFailure(tuple(faults)))
 
@@ -258,7 +260,7 @@ def _doubled_keys(root: object) -> list[Fault]:
 
 
 def _fail(text: bytes | str, limits: Limits) -> NoReturn:
-    """Say what is wrong with text that the decoder refused: where NaN and half surrogates stand, or the first error."""
+    """Raise the error of text that the decoder refused, with the locations of NaN and of half surrogate pairs."""
     import json
 
     try:
@@ -302,7 +304,7 @@ def builtin(value: object) -> object:
     serializer = getattr(type(value), "__pydantic_serializer__", None)
     if serializer is not None:
         return serializer.to_python(value, mode="json", by_alias=True)
-    raise TypeError(f"JSON cannot carry a {type(value).__qualname__}")
+    raise TypeError(f"JSON cannot represent a {type(value).__qualname__}")
 
 
 written: Final = msgspec.json.Encoder(enc_hook=builtin).encode
@@ -310,10 +312,10 @@ written: Final = msgspec.json.Encoder(enc_hook=builtin).encode
 
 
 def is_plain(value: object) -> bool:
-    """Whether a value is plain JSON data through and through, decided at the decoder's speed.
+    """Return whether a value and all its contents are plain JSON data, at the speed of the decoder.
 
-    `False` is no verdict: what is written as other data than it is (a tuple, a date) is not plain, but may be
-    carried all the same; `plain_faults` tells.
+    If the result is False, JSON can possibly represent the value in another form, such as a tuple or a date.
+    `plain_faults` decides this.
     """
     if isinstance(value, str):
         return not _half_surrogates(value)
@@ -329,7 +331,7 @@ def is_plain(value: object) -> bool:
 
 
 def plain_faults(value: object, pointer: str = "") -> tuple[Fault, ...]:
-    """Every place of a value that JSON cannot carry, in its order, as many as are reported."""
+    """Return the errors of a value that JSON cannot represent, in the order of the value, up to `MAX_FAULTS`."""
     faults: list[Fault] = []
     open_members = [iter([(pointer, value)])]
     open_ids = [0]
@@ -339,7 +341,7 @@ def plain_faults(value: object, pointer: str = "") -> tuple[Fault, ...]:
             open_members.pop()
             open_ids.pop()
         elif id(member[1]) in open_ids:
-            faults.append(Fault(member[0], "data that ends", "a value that holds itself"))
+            faults.append(Fault(member[0], "data that ends", "a value that contains itself"))
         elif len(open_ids) > MAX_LEVELS and not isinstance(member[1], (str, int, float, type(None))):
             return (depth_fault(member[0], MAX_LEVELS),)
         elif isinstance(inside := _fault_or_members(*member), Fault):
@@ -361,7 +363,7 @@ def _half_surrogates(text: str) -> bool:
 
 
 def _fault_or_members(pointer: str, value: object) -> Fault | Iterator[tuple[str, object]] | None:
-    """What is wrong with the value itself, or what it holds, each with its pointer; nothing for an atom."""
+    """Return the error of the value itself, or its members with their pointers, or None for a scalar."""
     if isinstance(value, str):
         return Fault(pointer, "text of whole characters", "half a surrogate pair") if _half_surrogates(value) else None
     if isinstance(value, float):
@@ -390,43 +392,43 @@ def _members_written(pointer: str, value: object) -> Fault | Iterator[tuple[str,
     try:
         plain: object = msgspec.to_builtins(value, str_keys=True, enc_hook=builtin)
     except RecursionError:
-        return Fault(pointer, "data that ends", f"{found_in(value)} that is nested too deeply or holds itself")
+        return Fault(pointer, "data that ends", f"{found_in(value)} that is nested too deep or contains itself")
     except (TypeError, ValueError):
-        return Fault(pointer, "what JSON can carry", found_in(value))
+        return Fault(pointer, "a JSON value", found_in(value))
     return iter([(pointer, plain)])
 
 
 def _key(key: object) -> str | None:
-    """A key that is no string as JSON writes it; nothing for one that it cannot write."""
+    """Return the text of a key that is not a string, or None if JSON cannot represent the key."""
     try:
         return next(iter(msgspec.to_builtins({key: None}, str_keys=True)), None)
     except (TypeError, ValueError):
         return None
 
 
-# ---- JSON text inside of data
+# ---- JSON text inside data
 
 _NESTED: Final = re.compile(r"[ \t\r\n]*[\[{]")
-# In JSON text: a quote, white space and a bracket, as they are or escaped. No bracket opens behind a closing quote.
+# In JSON text: a quote, white space, and a bracket, plain or escaped. No bracket opens after a closing quote.
 _QUOTED: Final = r'"(?: |\\[nrt]|\\u00(?:09|0[aAdD]|20))*(?:[\[{]|\\u00[57][bB])'
-_QUOTED_NESTED: Final[dict[type, Any]] = {}  # for text and for bytes, made when first asked for
+_QUOTED_NESTED: Final[dict[type, Any]] = {}  # for str and bytes, compiled at the first use
 _MOST_LOOKED_AT: Final = 100_000
 
 
 def may_be_nested(text: str) -> bool:
-    """Whether a text begins as the JSON of an object or an array does."""
+    """Return whether a string starts like the JSON text of an object or an array."""
     return _NESTED.match(text) is not None
 
 
 def may_hold_nested(text: str | bytes) -> bool:
-    """Whether JSON text may hold a string that is the text of an object or an array; it is not parsed for that.
+    """Return whether JSON text can contain a string that is the text of an object or an array, without parsing it.
 
     >>> may_hold_nested('{"a": " {}"}'), may_hold_nested('{"a": {}}')
     (True, False)
     """
     kind = str if isinstance(text, str) else bytes
     if isinstance(text, str) and text[:1] == "{" and "[" not in text and "\\" not in text and text.find("{", 1) < 0:
-        return False  # one object without a bracket in its strings: soon found, and common
+        return False  # one object without a bracket in its strings: common, and quick to find
     pattern: Any = _QUOTED_NESTED.get(kind)
     if pattern is None:
         pattern = _QUOTED_NESTED[kind] = re.compile(_QUOTED if kind is str else _QUOTED.encode())
@@ -439,7 +441,7 @@ _FOUND_NESTED: Final = re.compile(r"string ['\"](?: |\\[nrt])*[\[{]")
 
 
 def is_about_leaves(faults: tuple[Fault, ...]) -> bool:
-    """Return whether each fault is about a scalar that is not the text of an object or an array.
+    """Return whether each error is about a scalar that is not the text of an object or an array.
 
     >>> [is_about_leaves((Fault("/a", "array", found),)) for found in ("string 'x'", "string '[1]'", "object")]
     [True, False, False]
@@ -452,7 +454,7 @@ def is_about_leaves(faults: tuple[Fault, ...]) -> bool:
 
 
 def holds_nested(data: Any) -> bool:
-    """Whether anything in plain data may be the text of an object or an array.
+    """Return whether a string in plain data can be the text of an object or an array.
 
     >>> holds_nested({"a": ["[1]"]}), holds_nested({"a": ["1"]})
     (True, False)

@@ -1,12 +1,18 @@
-"""The plan of a type: what msgspec decodes in its place, the steps from there to the Python value, and its JSON Schema.
+"""The plan of a type: its wire type for `msgspec`, the conversions to the Python value, and its JSON Schema.
 
-A type without codecs is its own wire type and has no steps. In a type with codecs, each codec's place is taken by the
-codec's wire type, and each class on the way to one by a mirror of it, a struct of the same names on the wire.
+A type without codecs is its own wire type and has no conversions. In a type with codecs, the wire type of a codec
+replaces the Python type of the codec. A mirror replaces each class that contains a codec. The mirror is a struct with
+the same names on the wire.
 
-The JSON Schema is msgspec's, as an object at the root and without noise: titles that only repeat a class's name and
-empty `required` lists are left out, and so are `uniqueItems` of sets, since the decoder takes doubled items, and
-`discriminator`, which is no keyword of JSON Schema. A tag is required where it tells one struct from another, and only
-there, as by the decoder. Objects are open or closed as the decoder takes them.
+`msgspec` derives the JSON Schema, and this module changes it:
+
+- The root is an object, not a reference.
+- It removes titles that repeat the name of a class, and empty `required` lists.
+- It removes `uniqueItems` of sets, because the decoder accepts duplicate items.
+- It removes `discriminator`, because JSON Schema does not have this keyword.
+- It requires a tag only if the tag distinguishes a struct from another struct, like the decoder.
+
+Objects are open or closed like in the decoder.
 
 >>> from datetime import datetime
 >>> from fxai.schema.codecs import EPOCH_MILLIS
@@ -83,14 +89,14 @@ _NUMBERS: Final = count()
 
 @final
 class Plan(msgspec.Struct, frozen=True):
-    """How values of a type are decoded and encoded.
+    """The plan for decoding and encoding the values of a type.
 
     Attributes:
-        type: the Python type.
-        wire: the type that msgspec decodes.
-        step: from wire values to Python values and back; `None` where they are the same.
-        survey: what lies inside the wire type.
-        defaults: by mirror class, the wire form of each default, for JSON Schema.
+        type: The Python type.
+        wire: The type that `msgspec` decodes.
+        step: The conversion between wire values and Python values, or None if they are equal.
+        survey: The contents of the wire type.
+        defaults: By mirror class, the wire form of each default, for the JSON Schema.
         foreigners: The steps of the types of pydantic, by the value of their mark in the JSON Schema.
     """
 
@@ -103,9 +109,10 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan_of(tp: Any) -> Plan:
-    """The plan of a type, compiled anew.
+    """Compile the plan of a type.
 
-    Raises `SchemaError`: the type has no JSON form; the message names the type, the place and the remedy.
+    Raises:
+        SchemaError: If the type has no JSON form. The message names the type, the location, and the remedy.
     """
     found = survey(tp)
     if not found.coded:
@@ -113,14 +120,14 @@ def plan_of(tp: Any) -> Plan:
     deriving = _Deriving()
     wire, step = deriving.of(tp)
     inside = survey(wire)
-    inside.hashed |= found.hashed  # also where the wire has a list, and the value a set
+    inside.hashed |= found.hashed  # also if the wire type is a list, and the value is a set
     if deriving.foreigners:
-        inside.open_ended = found.open_ended  # the wire takes anything there, and pydantic only some data
+        inside.open_ended = found.open_ended  # the wire type accepts any data, and pydantic only some data
     return Plan(tp, wire, step, inside, deriving.defaults, deriving.foreigners)
 
 
 def mirrored_class(cls: Any) -> Any:
-    """The class that a mirror stands for; a class that is no mirror stands for itself."""
+    """Return the class of a mirror. Return any other class unchanged."""
     return getattr(cls, "__fxai_mirror_of__", cls)
 
 
@@ -129,7 +136,7 @@ _Derived = tuple[Any, "Conversion | None"]
 
 @final
 class _Deriving:
-    """One derivation: mirrors made so far, and those of classes that are still being walked."""
+    """A derivation, with its finished mirrors and the mirrors of incomplete classes."""
 
     def __init__(self) -> None:
         self.done: dict[Any, _Derived] = {}
@@ -233,7 +240,7 @@ class _Deriving:
         return mirror, step
 
     def _tie(self, name: str, mirror: Any) -> None:
-        """Make the names that mirrors use for classes around them known to each mirror made so far."""
+        """Define the names of enclosing classes in each mirror, because a mirror can refer to them."""
         self.closing[name] = mirror
         self.waiting.append((name, mirror))
         for _, made in self.waiting:
@@ -250,7 +257,7 @@ _BOUNDS_OF: Final = {
 
 
 def _beside(keywords: dict[str, Any], metas: tuple[msgspec.Meta, ...]) -> dict[str, Any]:
-    """A codec's own keywords, those that a bound of the same kind would hide moved where both hold."""
+    """Return the keywords of a codec. A keyword that a bound of the type would hide moves to `allOf`."""
     hidden: dict[str, Any] = {}
     for keyword, names in _BOUNDS_OF.items():
         bounds = [limit for meta in metas for name in names if (limit := getattr(meta, name)) is not None]
@@ -292,7 +299,7 @@ def _mirror_class(tp: Any, members: Sequence[Member], wires: list[Any]) -> Any:
 
 
 def component_name(tp: Any) -> str:
-    """The name of a class as msgspec writes it in a JSON Schema."""
+    """Return the name of a class that `msgspec` writes in a JSON Schema."""
     name = str(getattr(get_origin(tp) or tp, "__name__", tp))
     arguments = ", ".join(component_name(argument) for argument in get_args(tp))
     return "".join(c if c.isalnum() else "_" for c in f"{name}[{arguments}]") if arguments else name
@@ -305,7 +312,10 @@ def _doc(cls: Any) -> str | None:
 
 
 def _is_default(member: Member) -> Callable[[Any], bool] | None:
-    """Whether a value is left out by a struct that omits defaults: as msgspec decides, by value or an empty maker."""
+    """Return a function that recognizes the values that a struct omits as defaults, or None.
+
+    Like `msgspec`, it compares with the default, or recognizes the empty value of a factory.
+    """
     if member.default is not ABSENT:
         return lambda value: value is member.default or value == member.default
     if member.default_factory in (list, dict, set):
@@ -330,7 +340,7 @@ def _defaults(slots: Sequence[Slot], members: Sequence[Member]) -> list[tuple[st
             wire = default if slot.step is None else slot.step.outward(default)
             found.append((member.encode_name, msgspec.to_builtins(wire, str_keys=True)))
         except (UnfitError, TypeError, ValueError):
-            continue  # a default that has no wire form is left out
+            continue  # omit a default that has no wire form
     return found
 
 
@@ -348,7 +358,7 @@ def _python(tp: Any) -> Any:
 
 
 def _fits(tp: Any) -> Callable[[Any], bool]:
-    """Whether a value, of any type, is of this one, as far as its outermost layer tells."""
+    """Return a function that recognizes the values of a type by their class, without their contents."""
     tp = plain_type(tp)
     if isinstance(tp, ForwardRef):
         return lambda value: mirrored_class(value.__class__) is not value.__class__
@@ -375,18 +385,19 @@ def _fits_class(cls: Any) -> Callable[[Any], bool]:
 
 # ---- the JSON Schema of a plan
 
-_ANYTHING: Final = "x-fxai-anything"  # stands for a moment for an empty schema: the hook may not give one
+_ANYTHING: Final = "x-fxai-anything"  # replaces an empty schema, which the hook cannot return
 _DEFS: Final = "#/$defs/"
 
 
 def derive(plan: Plan, *, written: bool = False) -> dict[str, Any]:
-    """The JSON Schema document (2020-12) of a plan's wire type, as plain data that is the caller's own.
+    """Return the JSON Schema document (2020-12) of the wire type of a plan, as new plain data.
 
     Args:
         plan: The plan.
-        written: True for the JSON data that the type encodes. It can differ by the types of pydantic.
+        written: True for the JSON data that the type encodes. It can differ by the types of pydantic. Default: False.
 
-    Raises `SchemaError`: a default of the type has no JSON form.
+    Raises:
+        SchemaError: If a default of the type has no JSON form.
     """
     if plan.wire in (Never, NoReturn):
         return {"not": {}}
@@ -422,7 +433,7 @@ def _components(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
             [plan.wire, *classes], ref_template=_DEFS + "{name}", schema_hook=_anything
         )
     except (TypeError, ValueError, NotImplementedError) as error:
-        raise SchemaError(f"no JSON Schema of {plan.type!r}: {error}") from None
+        raise SchemaError(f"cannot derive a JSON Schema of {plan.type!r}: {error}") from None
     components = dict(components)
     if incomplete:
         names = [str(one["$ref"]).removeprefix(_DEFS) for one in references]
@@ -451,7 +462,7 @@ def _add_defaults(component: dict[str, Any] | None, defaults: dict[str, Any]) ->
 
 
 def _inline(root: dict[str, Any], components: dict[str, Any], *, recursive: bool) -> dict[str, Any]:
-    """The root with the component it refers to in its place; kept below as well where it is referred to again."""
+    """Return the component that the root refers to. The component also remains in `$defs` if another schema uses it."""
     reference = root.get("$ref")
     if not isinstance(reference, str):
         return root
@@ -463,7 +474,7 @@ def _inline(root: dict[str, Any], components: dict[str, Any], *, recursive: bool
 
 
 def _require_tags(tags: dict[Any, str], root: dict[str, Any], components: dict[str, Any]) -> None:
-    """Require a tag where it tells one struct from others, and not where a struct stands alone."""
+    """Require a tag if it distinguishes a struct from other structs, and not if the struct is the only alternative."""
     fields = {component_name(tp): field for tp, field in tags.items()}
     locations = [location for schema in (root, *components.values()) for location in _locations(schema)]
     tagged = [arm for location in locations if location.pop("discriminator", None) for arm in location["anyOf"]]
@@ -486,7 +497,7 @@ def _require_tags(tags: dict[Any, str], root: dict[str, Any], components: dict[s
 
 
 def _types_first(schema: object) -> None:
-    """Put a codec's own keywords behind the type that they are about."""
+    """Move the keywords of a codec after the `type`."""
     for location in _locations(schema):
         if "type" in location and next(iter(location)) in (
             "minimum",
@@ -502,7 +513,7 @@ def _types_first(schema: object) -> None:
 
 
 def _locations(schema: object) -> Iterator[dict[str, Any]]:
-    """A schema and all inside it: the schemas of places, never defaults or examples."""
+    """Iterate over a schema and all schemas inside it, without defaults and examples."""
     if not is_object(schema):
         return
     yield schema
@@ -514,7 +525,7 @@ def _locations(schema: object) -> Iterator[dict[str, Any]]:
 def _insert_foreign(
     schema: dict[str, Any], foreigners: Mapping[int, Foreign], components: dict[str, Any], *, written: bool
 ) -> None:
-    """Put the JSON Schema of each type of pydantic at the place of the type, and its definitions among the others."""
+    """Insert the JSON Schema of each type of pydantic, and its definitions."""
     from fxai.schema.foreign import MARK
 
     for location in list(_locations(schema)):
@@ -532,7 +543,7 @@ def _insert_foreign(
 
 
 def _open(schema: object) -> None:
-    """Take off the mark of places that take anything."""
+    """Remove the mark of schemas that accept any value."""
     if is_object(schema):
         schema.pop(_ANYTHING, None)
     for inner in schema.values() if is_object(schema) else schema if is_array(schema) else ():
@@ -540,7 +551,7 @@ def _open(schema: object) -> None:
 
 
 def _without_unique(schema: object) -> None:
-    """Take off `uniqueItems` where a set is described."""
+    """Remove `uniqueItems` from the schemas of sets."""
     for location in _locations(schema):
         if location.get("type") == "array" and location.get("uniqueItems") is True:
             del location["uniqueItems"]

@@ -552,11 +552,11 @@ def _visit_other(tp: Any, location: str, found: Survey) -> None:
         return  # the decoder of msgspec raises the error
     if isinstance(node, msgspec.inspect.CustomType):
         hint = (
-            "" if "pydantic" in sys.modules else ". If pydantic knows the type, import pydantic before you use the type"
+            "" if "pydantic" in sys.modules else " If pydantic knows the type, import pydantic before you use the type."
         )
         raise SchemaError(
-            f"{_name(tp)} at {location} has no JSON form in msgspec. Use a codec:"
-            f" Annotated[{_name(tp)}, Schema.codec(wire=str, decode=…, encode=…)]{hint}"
+            f"{_name(tp)} at {location} has no JSON form that msgspec knows. Declare a codec:"
+            f" Annotated[{_name(tp)}, Schema.codec(wire=str, decode=…, encode=…)].{hint}"
         )
     found.blurred |= isinstance(node, msgspec.inspect.DecimalType)
     found.omitted |= isinstance(node, _OMITTED)

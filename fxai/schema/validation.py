@@ -1,4 +1,4 @@
-"""The validation of plain JSON data by a document: each breach of a keyword as a validation error, in words.
+"""The validation of plain JSON data by a document. Each breach of a keyword becomes a validation error.
 
 >>> [str(fault) for fault in find_faults(Engine({"type": "object", "required": ["q"]}), {})]
 ['/q: expected a value, found nothing']
@@ -32,7 +32,7 @@ from fxai.schema.pattern import PatternTimeoutError, in_time
 
 
 def _faults(breach: Breach) -> Iterable[Fault]:
-    """Return the validation errors of a breach, by the teller of its keyword, or in the words of the keyword alone."""
+    """Return the validation errors of a breach, by the function for its keyword or by a description of the keyword."""
     keyword, words = breach.keyword, breach.part.words
     teller = _TELLERS.get(keyword)
     if teller is not None:
@@ -47,7 +47,7 @@ def _faults(breach: Breach) -> Iterable[Fault]:
 def _alone(keyword: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords of a schema that the expectation of one keyword names.
 
-    The type and the bounds belong together, so that one place has one expectation. Other keywords are alone.
+    The type and the bounds belong together, so that a location has a single expectation.
     """
     if keyword in BOUNDS:
         return {name: schema[name] for name in schema if name in BOUNDS}
@@ -55,7 +55,7 @@ def _alone(keyword: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: schema[name] for name in names if name in schema}
 
 
-# ---- keywords that are about members
+# ---- keywords for members
 
 
 def _missing(breach: Breach) -> Iterator[Fault]:
@@ -101,7 +101,7 @@ def _contains(breach: Breach) -> Iterator[Fault]:
 
 
 def _alternatives(breach: Breach) -> Iterator[Fault]:
-    """Of the alternatives, the one that the value is meant for, with its own faults; else what they all expect."""
+    """Iterate over the errors of the intended alternative, or over an error that names all alternatives."""
     there, pointer = breach.value, breach.pointer
     branches = [branch for branch in breach.branches if branch]
     choices = breach.schema.get(breach.keyword, [])
@@ -125,7 +125,7 @@ def _alternatives(breach: Breach) -> Iterator[Fault]:
 
 
 def _closest(left: list[_Leaf], breach: Breach) -> Iterator[Fault]:
-    """Of what is left of the alternatives, the one whose kind the value is of; else what they expect."""
+    """Iterate over the errors of the alternative for the kind of the value, or an error for all alternatives."""
     there, pointer = breach.value, breach.pointer
     deeper = [leaf for leaf in left if not any(_is_kind(inner, breach) for inner in leaf.breaches)]
     only = left if len(left) == 1 and is_object(there) else deeper
@@ -140,21 +140,21 @@ def _closest(left: list[_Leaf], breach: Breach) -> Iterator[Fault]:
 
 
 def _with_names(schema: Any) -> str:
-    """An object in words, where that it is one says nothing: by the names that it needs."""
+    """Describe an object by the names that it requires."""
     names: list[Any] = schema.get("required", []) if is_object(schema) else []
     return f"object with {' and '.join(map(repr, names))}" if is_array(names) and names else "object"
 
 
 @final
 class _Leaf(msgspec.Struct, frozen=True, eq=False):
-    """One alternative that is no union itself: what it says, and what is wrong by it."""
+    """An alternative that is not a union, with the breaches of the value."""
 
     schema: Any
     breaches: tuple[Breach, ...]
 
 
 def _leaves(breach: Breach) -> list[_Leaf]:
-    """The alternatives of a union, those of unions inside it among them."""
+    """Return the alternatives of a union, including the alternatives of nested unions."""
     found: list[_Leaf] = []
     for schema, branch in zip(breach.schema.get(breach.keyword, []), breach.branches, strict=False):
         inner = next((one for one in branch if one.branches and one.pointer == breach.pointer), None)
@@ -177,12 +177,12 @@ def _without_union(schema: Any) -> Any:
 
 
 def _is_of_another_kind(inner: Breach, outer: Breach) -> bool:
-    """Whether a breach is that the value itself is of another kind than an alternative takes."""
+    """Return whether the value has another kind than an alternative accepts."""
     return inner.pointer == outer.pointer and inner.keyword in ("type", "enum", "const", "false", "not")
 
 
 def _is_kind(inner: Breach, outer: Breach) -> bool:
-    """Whether a breach is that the value itself is of another kind, or of another tag, than an alternative takes."""
+    """Return whether the value has another kind or another tag than an alternative accepts."""
     tagged = inner.pointer.count("/") == outer.pointer.count("/") + 1 and inner.keyword in ("const", "enum")
     return tagged or _is_of_another_kind(inner, outer)
 
@@ -191,31 +191,31 @@ def _either(choices: Any, follow: Callable[[Any], Any], level: int = 0) -> str:
     return " or ".join(dict.fromkeys(describe(choice, follow, level) for choice in choices)) or "an alternative"
 
 
-# ---- what tells alternatives apart
+# ---- tags, which distinguish alternatives
 
 _ABSENT: Final = object()
 _DEEPEST_TAG: Final = 3
-_MOST_LOOKED_AT: Final = 500  # schemas, to find what tells the alternatives of one union apart
+_MOST_LOOKED_AT: Final = 500  # schemas of a union that fxai searches for tags
 
 
 @final
 class _Tag(msgspec.Struct, frozen=True, eq=False):
-    """A place inside of an object at which each alternative lists its values, and whether each must have it."""
+    """A location inside an object with the constants of each alternative, and whether it is required."""
 
     path: tuple[str, ...]
     values: tuple[tuple[list[Any], bool], ...]
 
     def is_decided_by(self, there: Any) -> bool:
-        """Whether the place decides: it is there, or missing where all need it."""
+        """Return whether the tag decides: the object contains it, or all alternatives require it."""
         return self._at(there) is not _ABSENT or all(needed for _, needed in self.values)
 
     def fitting(self, there: Any) -> list[int]:
-        """The alternatives whose values have what is there."""
+        """Return the alternatives whose constants contain the value of the tag."""
         found = self._at(there)
         return [at for at, (values, _) in enumerate(self.values) if any(is_same(found, value) for value in values)]
 
     def fault(self, there: Any, pointer: str) -> Fault:
-        """That none of them has it."""
+        """Return the error of a tag that no alternative accepts."""
         found = self._at(there)
         every = [value for values, _ in self.values for value in values]
         at = pointer + pointer_of(self.path)
@@ -228,7 +228,7 @@ class _Tag(msgspec.Struct, frozen=True, eq=False):
 
 
 def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[_Tag]:
-    """The tags that all alternatives have, the outermost first."""
+    """Return the tags of all alternatives, the outermost tag first."""
     work = Work(_MOST_LOOKED_AT)
     try:
         by_leaf = [dict(_tags(leaf.schema, follow, (), work, needed=True)) for leaf in leaves]
@@ -241,7 +241,7 @@ def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[_Tag
 def _tags(
     schema: Any, follow: Callable[[Any], Any], path: tuple[str, ...], work: Work, *, needed: bool
 ) -> Iterator[tuple[tuple[str, ...], tuple[list[Any], bool]]]:
-    """The places in an object at which a schema lists values, with the values, and whether they must be there."""
+    """Iterate over the locations with constants in an object: the path, the constants, and whether it is required."""
     work.take()
     schema = follow(schema)
     if not is_object(schema) or len(path) > _DEEPEST_TAG:
@@ -273,12 +273,12 @@ _TELLERS: Final[dict[str, _Teller]] = {
 def find_faults(engine: Engine, value: object, refused: Finder | None = None) -> tuple[Fault, ...]:
     """Return the validation errors of plain JSON data. `()` if the data is valid.
 
-    If the reasons cannot be found within the budget, one error is about the whole value.
+    If the budget is too small to find the reasons, a single error describes the whole value.
 
     Args:
         engine: The compiled document.
         value: The data.
-        refused: The search, if the data is known to be invalid by something else than the document. Default: None.
+        refused: The search for errors if `msgspec` has already refused the data. Default: None.
     """
     finder, root = refused or Finder(), engine.root
     faults: list[Fault] = []
@@ -302,7 +302,7 @@ def find_faults(engine: Engine, value: object, refused: Finder | None = None) ->
         faults += _faults(breach)
     late = None if finder.searches is None else finder.searches.late
     if late is not None and not any(one.keyword == "late" for one in finder.found):
-        faults.append(Fault("", in_time(late), found_in(value)))  # it took too long before the search came to it
+        faults.append(Fault("", in_time(late), found_in(value)))  # the pattern exceeded its time before the search
     if finder.is_mixed and len(faults) > 1:
         return in_order(faults, value)[:MAX_FAULTS]
     return (*faults[:MAX_FAULTS],) or (() if refused else (Fault("", describe(root.schema), found_in(value)),))

@@ -307,8 +307,8 @@ def test_a_value_that_does_not_conform_is_a_failure_with_its_place() -> None:
         (tuple[int, str], (1,), "expected array of 2 items, found array of 1 item"),
         (None, 0, "expected null, found integer 0"),
         (Never, None, "expected nothing: no value is of this type, found null"),
-        (Any, object(), "expected what JSON can carry, found a Python object"),
-        (Any, {"a": [1j]}, "/a/0: expected what JSON can carry, found a Python complex"),
+        (Any, object(), "expected a JSON value, found a Python object"),
+        (Any, {"a": [1j]}, "/a/0: expected a JSON value, found a Python complex"),
         (str, "\ud800", "expected text of whole characters, found half a surrogate pair"),
     ]
     for type_, value, expected in cases:
@@ -440,10 +440,7 @@ def test_text_that_is_wrong_in_type_first_is_still_not_json() -> None:
 
 def test_decoding_takes_plain_data_only() -> None:
     """Other Python objects are faults, where the type would take anything."""
-    assert (
-        str(Schema.of(Any).decode({"a": object()}).failure())
-        == "/a: expected what JSON can carry, found a Python object"
-    )
+    assert str(Schema.of(Any).decode({"a": object()}).failure()) == "/a: expected a JSON value, found a Python object"
     assert isinstance(Schema.of(Sum).decode(object()), Failure)
 
 

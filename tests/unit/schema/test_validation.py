@@ -183,7 +183,7 @@ def test_what_json_cannot_carry_is_a_fault() -> None:
     document = {"items": {"$ref": "#"}}
 
     assert told(document, [float("nan")]) == ["/0: expected a finite number, found NaN"]
-    assert told(document, {"a": object()}) == ["/a: expected what JSON can carry, found a Python object"]
+    assert told(document, {"a": object()}) == ["/a: expected a JSON value, found a Python object"]
     assert told(document, ["\ud800"]) == ["/0: expected text of whole characters, found half a surrogate pair"]
     assert told(document, ring)
     assert told(document, deep)

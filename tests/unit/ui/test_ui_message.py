@@ -146,7 +146,7 @@ def test_what_is_wrong_is_told_with_its_place(data: object, told: list[str]) -> 
         ({"type": "data-x", "data": math.nan}, "/parts/0/data: expected a finite number"),
         ({"type": "data-x", "data": {"a": [math.inf]}}, "/parts/0/data/a/0: expected a finite number"),
         ({"type": "data-x", "data": {1: 2, None: 3}}, "/parts/0/data"),
-        ({"type": "data-x", "data": object()}, "/parts/0/data: expected what JSON can carry"),
+        ({"type": "data-x", "data": object()}, "/parts/0/data: expected a JSON value"),
         ({"type": "data-\udfff", "data": 1}, "/parts/0/type: expected text of whole characters"),
         (tool(output={"\ud83d": 1}), "/parts/0/output: expected keys of whole characters"),
     ],
