@@ -334,7 +334,7 @@ class _Location:
 class Reach:
     """A graph of the schemas in a document. Its edges lead to schemas of the same value or of the values inside it."""
 
-    __slots__ = ("_order", "_locations")
+    __slots__ = ("_locations", "_order")
 
     def __init__(self) -> None:
         self._locations: list[_Location] = []

@@ -118,7 +118,8 @@ class WorkQueue:
 
         Args:
             location: The path of a SQLite database, or the URL `postgresql://USER:PASSWORD@HOST/DATABASE`. fxai creates
-                a missing SQLite database that only its owner can read. The tables in PostgreSQL are in the schema `dbos`.
+                a missing SQLite database that only its owner can read. The tables in PostgreSQL are in the schema
+                `dbos`.
 
         Fails with:
             OSError: If fxai cannot open the database.
