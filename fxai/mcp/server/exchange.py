@@ -34,6 +34,7 @@ from urllib.parse import quote
 
 import anyio
 import msgspec
+from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
@@ -426,7 +427,7 @@ class SdkServer:
         self.sdk.add_notification_handler("notifications/initialized", NotificationParams, self._remember)
 
     async def _remember(self, ctx: ServerRequestContext[Any, Any], _: NotificationParams) -> None:
-        connection = ctx.session._connection  # the SDK has no public way to detect that a client disconnects
+        connection = _Session.connection(ctx.session)
         self._sessions[id(connection)] = ctx.session
         connection.exit_stack.callback(self._sessions.pop, id(connection), None)
 
@@ -445,6 +446,15 @@ class SdkServer:
     def close(self) -> None:
         """End the subscriptions of all clients."""
         self._listeners.close()
+
+
+class _Session(ServerSession):
+    """A view of a session. The SDK shows the connection, which ends with the client, only to subclasses."""
+
+    @staticmethod
+    def connection(session: ServerSession) -> Connection:
+        """Return the connection of a session."""
+        return session._connection
 
 
 async def _tell_session(session: ServerSession) -> None:
