@@ -26,6 +26,8 @@ from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
 from typing_extensions import TypeIs, TypeVar
 
+from fxai.effects import development
+from fxai.effects.blocking import time_calls
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, ForeignCancellationError, Succeeded, outcome
 from fxai.effects.context import EMPTY, ContextOf, ServiceKey
 from fxai.effects.effect import (
@@ -84,6 +86,8 @@ if TYPE_CHECKING:
 
 else:  # the instructions themselves, because a function around each instruction would double its cost
     succeed, sync, suspend = Succeed, Sync, Suspend
+    if development.ON:
+        sync, suspend = (lambda f: Sync(time_calls(f))), (lambda f: Suspend(time_calls(f)))
 
 
 def fail(error: _E) -> EffectOf[Never, _E, None]:
@@ -168,6 +172,8 @@ def attempt_work(
     `error` is the same parameter as in `attempt_async`. If you cancel the run, the thread still finishes `f`, see
     `fxai.effects.thread`.
     """
+    if development.ON and not in_thread:
+        f = time_calls(f)
 
     def start() -> Awaitable[_A]:
         from fxai.effects import thread  # not every program has threads

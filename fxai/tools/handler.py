@@ -29,8 +29,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from functools import partial
 from time import perf_counter
 from types import CoroutineType, FunctionType, GeneratorType, MethodType
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Never, Protocol, cast, final
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Protocol, cast, final
 
 import anyio
 import anyio.lowlevel
@@ -42,6 +41,8 @@ from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
 from typing_extensions import TypeAliasType, TypeVar
 
+from fxai.effects import blocking as held
+from fxai.effects.blocking import HELD_SECONDS
 from fxai.effects.cancellation import event_loop, shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import lift_any, of_result
@@ -417,24 +418,13 @@ def threading_of(written: object, blocking: bool | None, grace: float) -> tuple[
 
 # -- handlers that block the event loop
 
-HELD_SECONDS: Final = 0.1
-"""Seconds that a handler can block the event loop before fxai reports the handler."""
-
-_reported: WeakSet[Any] = WeakSet()
-_HELD = "handler of %r blocked the event loop and all other programs for %.1f s. %s"
 _REMEDY = "Run it in a thread: blocking=True."
 _REMEDY_OF_STEPS = "Run slow work in a thread: fx.in_thread(…), or a plain function with blocking=True."
 
 
 def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = _REMEDY) -> None:
     """Log to `fxai.tools` that a handler blocked the event loop, once per function."""
-    function = getattr(f, "__func__", f)
-    if event_loop() is None or function in _reported:
-        return
-    _reported.add(function)
-    import logging
-
-    logging.getLogger("fxai.tools").warning(_HELD, name, seconds, remedy)
+    held.report_held("fxai.tools", f"handler of {name!r}", getattr(f, "__func__", f), seconds, remedy)
 
 
 @final
