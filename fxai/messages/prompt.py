@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, takewhile
+from operator import is_
 from threading import Lock
 from typing import Any, ClassVar, TypeAlias, final
 
@@ -69,7 +70,7 @@ class Prompt:
     # that appends to the newest prompt copies nothing, and branches do not disturb each other. The lock allows only one
     # thread to extend the buffer. A tuple would copy all pointers in each step. The cost: a prompt keeps alive the
     # messages after it in its buffer.
-    __slots__ = ("__buffer__", "__length__")
+    __slots__ = ("__buffer__", "__length__", "__weakref__")
 
     __buffer__: _Buffer
     __length__: int
@@ -186,6 +187,19 @@ class Prompt:
         """Return the prompt with another prompt at the end. `other` can be any input of `make`."""
         behind = Prompt.make(other)
         return self.extend(behind) if self.__length__ else behind
+
+    def count_shared(self, other: Prompt) -> int:
+        """Return how many of the first messages are the same objects in both prompts.
+
+        The time is constant if one prompt is an extension of the other.
+
+        >>> hello = Prompt.make("Hello")
+        >>> (hello + Prompt.make("Again")).count_shared(hello)
+        1
+        """
+        if self.__buffer__ is other.__buffer__:
+            return min(self.__length__, other.__length__)
+        return sum(takewhile(bool, map(is_, self, other)))
 
     def __add__(self, other: Prompt) -> Prompt:
         return self.concat(other)

@@ -120,6 +120,20 @@ class ChatStore(Service):
             ChatStoreError: If the store cannot read it, or its data is not a history.
         """
 
+    def reload(self, chat_id: str, known: Prompt | None) -> Effect[Prompt | None, ChatStoreError]:
+        """Return the history, like `load`, for a chat that saves the next history.
+
+        A store that overrides this method does not read the messages that the chat already has. By default, it is
+        `load`.
+
+        Args:
+            chat_id: The chat id.
+            known: The history that the chat reloaded or saved last. If it is still the stored history, it can be the
+                result.
+        """
+        del known
+        return self.load(chat_id)
+
     @abstractmethod
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
         """Replace the history completely. If the effect fails, the stored history stays unchanged.
@@ -198,6 +212,12 @@ class _HistoryStore(ChatStore):
         )
 
     @override
+    def reload(self, chat_id: str, known: Prompt | None) -> Effect[Prompt | None, ChatStoreError]:
+        return _CLOCK.flat_map(
+            lambda clock: self._attempt(chat_id, "load", lambda: self._histories.reload(chat_id, known, clock.now()))
+        )
+
+    @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
         return self._attempt(chat_id, "save", lambda: self._histories.save(chat_id, history, expires))
 
@@ -239,6 +259,7 @@ class Chat(Service):
         self._time_to_live = time_to_live
         self._lock = Lock()
         self._last: SentRequest | None = None  # the request of the last turn of this object
+        self._known: Prompt | None = None  # the stored history that the last turn of this object read or saved
 
     # -- constructors
 
@@ -433,9 +454,14 @@ class Chat(Service):
     def _start(self) -> EffectOf[Prompt, ChatStoreError, Scope | None]:
         """Wait for the earlier turns and return the history. Later turns wait until the scope closes."""
 
+        def note(stored: Prompt | None) -> Prompt:
+            self._known = stored
+            return self._first if stored is None else stored
+
         def start(context: ContextOf[Any]) -> EffectOf[Prompt, Any, Any]:
             if context.find(self) is None:
-                return self._lock.hold().and_then(self._store.hold(self._id)).and_then(self.history)
+                held = self._lock.hold().and_then(self._store.hold(self._id))
+                return held.and_then(Suspend(lambda: self._store.reload(self._id, self._known))).map(note)
             text = "a turn of this chat started inside another turn and would wait forever"
             return FailCause(Cause((Die(RuntimeError(f"{text}. Call `LanguageModel` inside a turn.")),)))
 
@@ -450,11 +476,16 @@ class Chat(Service):
         return lambda _: Sync(note)
 
     def _save(self, history: Prompt) -> EffectOf[None, ChatStoreError]:
+        def save(expires: float | None) -> EffectOf[None, ChatStoreError]:
+            return self._store.save(self._id, history, expires).tap(lambda _: Sync(note))
+
+        def note() -> None:
+            self._known = history
+
         seconds = self._time_to_live
         if seconds is None:
-            return self._store.save(self._id, history, None).uninterruptible()
-        saved = _CLOCK.flat_map(lambda clock: self._store.save(self._id, history, clock.now() + seconds))
-        return saved.uninterruptible()
+            return save(None).uninterruptible()
+        return _CLOCK.flat_map(lambda clock: save(clock.now() + seconds)).uninterruptible()
 
 
 _NOTHING: EffectOf[None] = Succeed(None)

@@ -4,8 +4,9 @@ A history can expire. A program that holds an ID is the only program that contin
 programs wait. A process that ends releases its IDs.
 
 Most turns only add messages to a history. Files and databases store each history in a journal of saves, see
-`fxai.storage.journal`. A save that extends the stored history appends the new messages, so its cost does not grow with
-the history. Results of approved calls replace the results "outcome unknown" of the save before, which is appended too.
+`fxai.storage.journal`. A save that extends the stored history appends the new messages. A program that continues a
+history with `reload` and `save` reads, encodes, and digests only the messages of its turn, because messages never
+change. Results of approved calls replace the results "outcome unknown" of the save before, which is appended too.
 Any other history (edited, shortened, compacted) replaces the whole journal in one step. Then the old messages are gone.
 
 Each save has a digest that covers all messages up to its end. Therefore a missing or foreign save is an error.
@@ -20,10 +21,11 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, final
+from weakref import ref
 
 import msgspec
 from returns.result import Success
@@ -32,6 +34,7 @@ from typing_extensions import override
 from fxai.effects.concurrency import Locks
 from fxai.effects.effect import Effect
 from fxai.effects.scope import Scope
+from fxai.messages.message import Message
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import messages_to_json
 from fxai.storage import is_intact, read_record
@@ -63,6 +66,18 @@ class Histories(ABC):
         """Return the history. None if it does not exist or expired before `now`."""
 
     @abstractmethod
+    def reload(self, chat_id: str, known: Prompt | None, now: float) -> Prompt | None:
+        """Return the history, like `load`, for a program that saves the next history.
+
+        Args:
+            chat_id: The chat id.
+            known: The result of the last `reload`, or the history of the last `save` after it, as the same object. If
+                it is still the stored history, it is the result, and fxai reads only the last save. The payloads of its
+                messages must not change in place.
+            now: The time, in seconds since 1970.
+        """
+
+    @abstractmethod
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
         """Replace the stored history with this history, completely or not at all."""
 
@@ -89,6 +104,10 @@ class ProcessHistories(Histories):
     def load(self, chat_id: str, now: float) -> Prompt | None:
         history, expires = self._histories.get(chat_id, (None, None))
         return None if _is_over(expires, now) else history
+
+    @override
+    def reload(self, chat_id: str, known: Prompt | None, now: float) -> Prompt | None:
+        return self.load(chat_id, now)
 
     @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
@@ -143,26 +162,38 @@ def _next_mark(mark: str, message: bytes) -> str:
     return blake2b(message, digest_size=16, key=mark.encode()).hexdigest()
 
 
-def _marks(messages: list[bytes]) -> list[str]:
-    """Return the digests of the first 0, 1, 2, … messages."""
-    return list(accumulate(messages, _next_mark, initial=""))
+def _marks(messages: list[bytes], base: str = "") -> list[str]:
+    """Return the digests of the first 0, 1, 2, … messages after the messages with the digest `base`."""
+    return list(accumulate(messages, _next_mark, initial=base))
 
 
-def _texts(history: Prompt) -> list[bytes]:
+def _texts(messages: Iterable[Message]) -> list[bytes]:
     """Return each message as JSON."""
-    return [messages_to_json((message,))[1:-1].encode() for message in history]
+    return [messages_to_json((message,))[1:-1].encode() for message in messages]
 
 
-def _count_kept(save: _Save, marks: list[str]) -> int:
-    """Return how many messages of a stored history the next save can keep.
+def _split(save: _Save, history: Prompt, shared: int) -> tuple[int, str, list[bytes]]:
+    """Split a history: the number of messages that the next save keeps, their digest, and the messages after them.
 
-    Only results can be dropped: the results of the in-doubt calls that the next save replaces.
+    The save can drop only results: the results of the in-doubt calls that it replaces.
+
+    Args:
+        save: The last save of the stored history.
+        history: The next history.
+        shared: Number of its first messages that are the same objects as in the stored history.
     """
-    if marks[save.count : save.count + 1] == [save.mark]:
-        return save.count
-    if marks[save.kept : save.kept + 1] == [save.base] and all(_is_result(bytes(one)) for one in save.messages):
-        return save.kept
-    return 0
+    ends = [(save.count, save.mark)]
+    if all(_is_result(bytes(one)) for one in save.messages):
+        ends.append((save.kept, save.base))
+    for count, mark in ends:
+        if count <= shared:
+            return count, mark, _texts(islice(history, count, None))
+    messages = _texts(history)
+    marks = _marks(messages)
+    for count, mark in ends:
+        if marks[count : count + 1] == [mark]:
+            return count, mark, messages[count:]
+    return 0, "", messages
 
 
 class _Role(msgspec.Struct):
@@ -203,6 +234,10 @@ class _MovedError(Exception):
 class _JournalHistories(Histories):
     """Histories as journals of saves. Earlier versions of fxai stored each history as one record, which this reads."""
 
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[ref[Prompt], _Save]] = {}
+        """The histories of the programs that use `reload`, each with its last save."""
+
     @abstractmethod
     def _journal(self, chat_id: str) -> FileJournal[_Save] | TableJournal[_Save]:
         """Return the journal of a chat."""
@@ -217,40 +252,63 @@ class _JournalHistories(Histories):
 
     @override
     def load(self, chat_id: str, now: float) -> Prompt | None:
+        return self._load(chat_id, now)[0]
+
+    @override
+    def reload(self, chat_id: str, known: Prompt | None, now: float) -> Prompt | None:
+        ours = self._known.get(chat_id)
+        if ours is not None and known is not None and ours[0]() is known and self._find(chat_id, _newest) == ours[1]:
+            return None if _is_over(ours[1].expires, now) else known
+        history, newest = self._load(chat_id, now)
+        if history is not None and newest is not None:
+            self._remember(chat_id, history, newest)
+        return history
+
+    def _load(self, chat_id: str, now: float) -> tuple[Prompt | None, _Save | None]:
         found = self._find(chat_id, _join)
         if found is None:
-            return None
+            return None, None
         if isinstance(found, _Record):
-            return _history(bytes(found.history), found.expires, now)
+            return _history(bytes(found.history), found.expires, now), None
         newest, messages = found
         _check_chat(newest.chat, chat_id, self._journal(chat_id).location)
-        return _history(b"[%s]" % b",".join(messages), newest.expires, now)
+        return _history(b"[%s]" % b",".join(messages), newest.expires, now), newest
 
     @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
-        messages = _texts(history)
-        marks = _marks(messages)
         while True:
             try:
-                self._try_save(chat_id, messages, marks, expires)
+                saved = self._try_save(chat_id, history, expires)
             except _MovedError:
                 continue
+            if chat_id in self._known:
+                self._remember(chat_id, history, saved)
             return
 
-    def _try_save(self, chat_id: str, messages: list[bytes], marks: list[str], expires: float | None) -> None:
+    def _try_save(self, chat_id: str, history: Prompt, expires: float | None) -> _Save:
         journal = self._journal(chat_id)
         stored = self._find(chat_id, _newest)
-        kept = 0
         if isinstance(stored, _Save):
             _check_chat(stored.chat, chat_id, journal.location)
-            kept = _count_kept(stored, marks)
-        added = tuple(map(msgspec.Raw, messages[kept:]))
-        save = _Save(chat_id, expires, kept, marks[kept], marks[-1], added)
+            ours = self._known.get(chat_id)
+            before = None if ours is None or ours[1] != stored else ours[0]()
+            kept, base, added = _split(stored, history, 0 if before is None else history.count_shared(before))
+        else:
+            kept, base, added = 0, "", _texts(history)
+        save = _Save(chat_id, expires, kept, base, _marks(added, base)[-1], tuple(map(msgspec.Raw, added)))
         if kept:
             journal.append(save, _follow(stored))
-            return
-        journal.replace(save)
-        self._remove_record(chat_id)
+        else:
+            journal.replace(save)
+            self._remove_record(chat_id)
+        return save
+
+    def _remember(self, chat_id: str, history: Prompt, save: _Save) -> None:
+        def forget(gone: ref[Prompt]) -> None:
+            if self._known.get(chat_id, (None,))[0] is gone:
+                del self._known[chat_id]
+
+        self._known[chat_id] = ref(history, forget), save
 
 
 def _check_chat(stored: str | None, chat_id: str, location: str) -> None:
@@ -292,6 +350,7 @@ class FileHistories(_JournalHistories):
     """
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
 
     @override
@@ -332,6 +391,7 @@ class TableHistories(_JournalHistories):
     """Histories as journals of saves in a SQLite database, with lock files in a directory next to it."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self._path = path
 
     @override

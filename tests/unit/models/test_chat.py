@@ -608,6 +608,55 @@ def test_turns_of_one_kept_chat_are_serialised(kind: str, tmp_path: Path, backen
     assert [role for role, _ in _said(history)] == ["user", "assistant"] * 4
 
 
+def _bytes_moved() -> int:
+    """Return how many bytes this process has read and written."""
+    lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(("rchar", "wchar")))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bytes are counted in /proc")
+@pytest.mark.parametrize("kind", ["files", "sqlite"])
+def test_chat_turn_moves_as_many_bytes_in_a_long_chat_as_in_a_short_one(kind: str, tmp_path: Path) -> None:
+    """A turn reads only the last save, and writes only its own messages."""
+    costs: list[int] = []
+
+    @fx.gen
+    def talk() -> Any:
+        chat = yield from Chat
+        for _ in range(40):
+            before = _bytes_moved()
+            yield from chat.generate_text("hello")
+            costs.append(_bytes_moved() - before)
+        return (yield from chat.history)
+
+    stored = talk().provide(Chat.stored("a"))
+    history = _run(stored, [text("x" * 20_000)] * 40, "asyncio", _stores(tmp_path)[kind])
+
+    assert len(history) == 80
+    assert max(costs[-10:]) < 1.5 * max(costs[5:15]), costs
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_chat_saves_a_history_with_a_payload_that_was_changed_in_place(
+    kind: str, tmp_path: Path, backend: Backend
+) -> None:
+    """An edit of a loaded history is not taken for the stored history."""
+
+    @fx.gen
+    def talk() -> Any:
+        chat = yield from Chat
+        yield from chat.generate_text("look", toolkit=Toolkit.make(Tool.dynamic("look").external()))
+        history = yield from chat.history
+        cast(Any, history[1]).content[0].params["key"] = "removed"
+        yield from chat.replace(history)
+        return (yield from chat.history)
+
+    stored = talk().provide(Chat.stored("a"))
+    history = _run(stored, [call("look", {"key": "secret"})], backend, _stores(tmp_path)[kind])
+
+    assert history[1].content[0].params == {"key": "removed"}
+
+
 PROCESS = """
 import sys
 from pathlib import Path

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.messages import AssistantMessage, Prompt, ToolMessage, ToolResultPart, UserMessage
+from fxai.storage import history as storage_history
 from fxai.storage import seal_text
 from fxai.storage.history import FileHistories, Histories, ProcessHistories, TableHistories
 from fxai.storage.journal import TableJournal
@@ -47,10 +48,10 @@ def _load(histories: Histories) -> Prompt | None:
 # -- cost
 
 
-def _written() -> int:
-    """How many bytes this process has written."""
+def _written(what: str = "wchar") -> int:
+    """Return how many bytes this process has written, or read."""
     lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+    return next(int(line.split()[1]) for line in lines if line.startswith(what))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bytes are counted in /proc")
@@ -78,6 +79,62 @@ def test_a_turn_writes_as_much_in_a_long_history_as_in_a_short_one(kind: str, tm
 
 
 @of_each_kind
+@pytest.mark.parametrize("is_known", [True, False])
+def test_histories_encode_and_digest_only_the_messages_of_a_turn(
+    kind: str, is_known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first turn of a program digests the stored messages, to read them."""
+    encoded, digested, decoded = list[int](), list[int](), list[int]()
+    for name, counts in (("messages_to_json", encoded), ("_next_mark", digested), ("_history", decoded)):
+        monkeypatch.setattr(storage_history, name, _counting(getattr(storage_history, name), counts))
+    known, costs = None, list[tuple[int, int, int]]()
+    histories = _histories(kind, tmp_path)
+    histories.save("a", chat("first"), None)
+    for number in range(20):
+        for counts in (encoded, digested, decoded):
+            counts.clear()
+        history = histories.reload("a", known, 0.0)
+        assert history is not None
+        asked = history.append(UserMessage.make(str(number)), AssistantMessage.make("calls"))
+        doubt = asked.append(_result("unknown"))
+        ended = Prompt(asked).append(_result("gone"), AssistantMessage.make("done"))
+        for saved in (asked, doubt, ended):
+            histories.save("a", saved, None)
+        known = ended if is_known else None
+        costs.append((len(encoded), len(digested), len(decoded)))
+
+    assert _load(_histories(kind, tmp_path)) == histories.reload("a", known, 0.0)
+    assert [one for one, *_ in costs] == [5] * 20
+    assert not is_known or costs[1:] == [(5, 5, 0)] * 19
+
+
+def _counting(f: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:
+    def count(*given: Any) -> Any:
+        calls.append(1)
+        return f(*given)
+
+    return count
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bytes are counted in /proc")
+@of_each_kind
+def test_a_turn_reads_as_much_in_a_long_history_as_in_a_short_one(kind: str, tmp_path: Path) -> None:
+    """The program that saved the last turn reads only the last save."""
+    histories = _histories(kind, tmp_path)
+    histories.save("a", chat("first"), None)
+    known, costs = histories.reload("a", None, 0.0), list[int]()
+    for _ in range(40):
+        before = _written("rchar")
+        history = histories.reload("a", known, 0.0)
+        assert history is not None
+        known = history + chat(LONG)
+        histories.save("a", known, None)
+        costs.append(_written("rchar") - before)
+
+    assert max(costs[-10:]) < 1.5 * max(costs[5:15]), costs
+
+
+@of_each_kind
 def test_a_stored_history_takes_about_as_much_room_as_its_messages(kind: str, tmp_path: Path) -> None:
     """Histories that are edited again and again leave nothing behind."""
     histories = _histories(kind, tmp_path)
@@ -95,13 +152,13 @@ def test_a_stored_history_takes_about_as_much_room_as_its_messages(kind: str, tm
 
 @st.composite
 def _steps(draw: st.DrawFn) -> tuple[str, int, str]:
-    kinds = ["extend", "extend", "extend", "doubt", "settle", "edit", "shorten", "delete", "expire", "same"]
+    kinds = ["extend", "extend", "extend", "doubt", "settle", "edit", "shorten", "delete", "expire", "same", "other"]
     return draw(st.sampled_from(kinds)), draw(st.integers(0, 6)), draw(st.text(max_size=3))
 
 
 def _next(history: Prompt, step: str, location: int, text: str) -> Prompt:
     """The history that is saved next."""
-    if step == "extend":
+    if step in ("extend", "other"):
         return history + chat(text)
     if step == "doubt":
         return history.append(_result("unknown"))
@@ -115,14 +172,17 @@ def _next(history: Prompt, step: str, location: int, text: str) -> Prompt:
 
 @of_each_kind
 def test_histories_of_every_kind_are_one(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """After the same saves they load the same history, from the same or from another object."""
+    """After the same saves they load the same history, from the same or from another object.
+
+    One object continues the histories that it reloaded. In the step "other", another program saves.
+    """
     reached = Reached()
 
     @settings(max_examples=examples(40))
     @given(st.lists(_steps(), max_size=12))
     def holds(steps: list[tuple[str, int, str]]) -> None:
         folder, process, history = tmp_path_factory.mktemp("histories"), ProcessHistories(), Prompt.empty
-        histories = _histories(kind, folder)
+        histories, known = _histories(kind, folder), None
         for step, location, text in steps:
             reached(step)
             if step == "delete":
@@ -130,13 +190,16 @@ def test_histories_of_every_kind_are_one(kind: str, tmp_path_factory: pytest.Tem
                 process.delete("a")
                 history = Prompt.empty
             else:
-                history = _next(history, step, location, text)
-                for one in (histories, process):
+                history = _next(known or history, step, location, text)
+                for one in (_histories(kind, folder) if step == "other" else histories, process):
                     one.save("a", history, 1.0 if step == "expire" else None)
+            known = histories.reload("a", history, 0.0)
+            assert known == process.load("a", 0.0)
+            assert histories.reload("a", known, 2.0) == process.load("a", 2.0)
             for now in (0.0, 2.0):
                 assert _histories(kind, folder).load("a", now) == process.load("a", now)
 
-    reached.by(holds, extend=3, doubt=3, settle=3, edit=3, shorten=3, delete=3, expire=3)
+    reached.by(holds, extend=3, doubt=3, settle=3, edit=3, shorten=3, delete=3, expire=3, other=3)
 
 
 @of_each_kind
