@@ -6,6 +6,7 @@ The program handles signals. After an interruption, the application finishes its
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -34,6 +35,7 @@ _OPTIONS: Final[dict[str, Any]] = {
 }
 _MOST_SILENT: Final = 128  # connections of one address that have not sent the head of a request
 _MOST_HEAD: Final = 65_536  # bytes in the head of a request
+_UNCLEAR_LINE: Final = re.compile(rb"(?<!\r)\n|\n[ \t]")
 
 
 def serve_app(
@@ -99,19 +101,23 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-class _OneLength(h11.Connection):
-    """A connection that rejects a request with two lengths.
+class _OneReading(h11.Connection):
+    """A connection that rejects a request that another program can read differently.
 
-    A proxy can use the other length, and read a second request as a body. The rule is in RFC 9112, section 6.3.
+    A proxy can read another length, and then read a second request as a body. The rules are in RFC 9112: a request has
+    one length (section 6.3), each line ends with CRLF (section 2.2), and no line continues a header (section 5.2).
     """
 
     @override
     def next_event(self) -> Any:
+        before = self.trailing_data[0] if self.their_state is h11.IDLE else b""
         event = super().next_event()
         if isinstance(event, h11.Request):
             names = {name for name, _ in event.headers}
             if {b"content-length", b"transfer-encoding"} <= names:
                 raise h11.RemoteProtocolError("Content-Length and Transfer-Encoding in one request")
+            if _UNCLEAR_LINE.search(before[: len(before) - len(self.trailing_data[0])]):
+                raise h11.RemoteProtocolError("line of a request without CRLF, or with a continued header")
         return event
 
 
@@ -144,7 +150,7 @@ class _Connection(H11Protocol):
 
     def __init__(self, *given: Any, patience: float, silent: _Silent, **more: Any) -> None:
         super().__init__(*given, **more)
-        self.conn = _OneLength(h11.SERVER, _MOST_HEAD)
+        self.conn = _OneReading(h11.SERVER, _MOST_HEAD)
         self._patience = patience
         self._silent = silent
         self._late: asyncio.TimerHandle | None = None

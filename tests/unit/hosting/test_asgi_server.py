@@ -70,6 +70,46 @@ def test_a_request_with_two_lengths_is_refused(headers: bytes) -> None:
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
+N = b"%d" % len(INNER)
+CHUNKS = b"\r\n0\r\n\r\n"
+UNCLEAR: dict[str, bytes] = {
+    "two lengths": b"Content-Length: 0\r\nContent-Length: " + N + b"\r\n\r\n",
+    "a list of lengths": b"Content-Length: 0, " + N + b"\r\n\r\n",
+    "a length with a sign": b"Content-Length: +0\r\n\r\n",
+    "a hexadecimal length": b"Content-Length: 0x0\r\n\r\n",
+    "a length with an underscore": b"Content-Length: 0_0\r\n\r\n",
+    "no number as a length": b"Content-Length: \r\n\r\n",
+    "a space before the colon": b"Content-Length : " + N + b"\r\n\r\n",
+    "a continued header": b"X: a\r\n Content-Length: " + N + b"\r\n\r\n",
+    "a header continued with a tab": b"X: a\r\n\tTransfer-Encoding: chunked\r\n" + CHUNKS,
+    "a line without a carriage return": b"Content-Length: 0\nX: a\r\n\r\n",
+    "a blank line without a carriage return": b"Content-Length: 0\r\n\n",
+    "a carriage return in a value": b"X: a\rTransfer-Encoding: chunked\r\n\r\n",
+    "two encodings": b"Transfer-Encoding: chunked, identity\r\n" + CHUNKS,
+    "an encoding twice": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n" + CHUNKS,
+    "an unknown encoding": b"Transfer-Encoding: xchunked\r\n" + CHUNKS,
+    "an encoding with a control character": b"Transfer-Encoding: chunked\x0b\r\n" + CHUNKS,
+    "a chunk size with a sign": b"Transfer-Encoding: chunked\r\n\r\n+0\r\n\r\n",
+    "a chunk size without a carriage return": b"Transfer-Encoding: chunked\r\n\r\n0\n\r\n",
+    "a chunk that is too long": b"Transfer-Encoding: chunked\r\n\r\n1\r\naXX0\r\n\r\n",
+}
+
+
+@every("name", UNCLEAR)
+def test_request_that_a_proxy_can_read_differently_is_refused(name: str) -> None:
+    """No second request is found in it, and the connection ends."""
+
+    async def use() -> bytes:
+        async with _served() as port, await anyio.connect_tcp("127.0.0.1", port) as stream:
+            await stream.send(b"POST / HTTP/1.1\r\nHost: a\r\n" + UNCLEAR[name] + INNER)
+            return await _all_of(stream)
+
+    answer = anyio.run(use)
+
+    assert answer.count(b"HTTP/1.1 200") <= (b"chunk" in UNCLEAR[name])  # the answer can start before the body ends
+    assert answer.count(b"HTTP/1.1 ") <= 1
+
+
 def test_silent_connections_leave_room_for_others_of_their_address() -> None:
     """Of 150 connections that say nothing, the oldest are closed, and a request is answered as always."""
 
