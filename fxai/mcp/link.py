@@ -222,6 +222,8 @@ class Link:
             tools += definitions
             before |= {definition.name: definition for definition in definitions}
             cursor = page.next_cursor
+            if session.watch.has_bad_cursor:
+                self.on_flaw("the list of tools has a cursor that is not a string, so fxai stopped there")
             if cursor is not None and cursor in seen:
                 self.on_flaw(f"the list of tools repeats the cursor {cursor[:60]!r}, so fxai stopped there")
             if cursor is None or cursor in seen:

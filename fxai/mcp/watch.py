@@ -24,6 +24,7 @@ from fxai.effects.cancellation import is_bug
 from fxai.mcp.result import McpErrorKind
 from fxai.mcp.settings import McpLimits
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
+from fxai.schema.surrogate import mend_json
 
 UNREAD: Final = "Failed to parse"
 """The start of the SDK's error message for an answer that it cannot parse."""
@@ -87,6 +88,8 @@ class Watch:
         """The invalid tools of the current list, by name or position, with the reason."""
         self.page: list[dict[str, Any]] = []
         """The valid tools of the last page as the server sent them, with members that the SDK drops."""
+        self.has_bad_cursor: bool = False
+        """True if the cursor of the last page is not a string."""
         self.listed: int = 0
         self.is_cut = False
         """True if the connection has ended."""
@@ -211,14 +214,20 @@ class Watch:
         if asked.method == "tools/call":
             message.result = self._without_contents(_token(asked), message.result)
         elif asked.method == "tools/list" and is_array(message.result.get("tools")):
+            self.has_bad_cursor = not isinstance(message.result.get("nextCursor"), str | None)
+            if self.has_bad_cursor:
+                del message.result["nextCursor"]
             message.result["tools"] = self.page = self._valid_tools(message.result)
         return item
 
     def lighten(self, line: bytes) -> bytes:
         """Move the contents of a call's large result to `results`, and return the line without them.
 
-        The SDK's parser takes seconds for a result with many contents.
+        The SDK's parser takes seconds for a result with many contents. It rejects half of a character, so U+FFFD
+        replaces each half.
         """
+        if b"\\ud" in line or b"\\uD" in line:
+            line = mend_json(line.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         if len(line) < _LARGE:
             return line
         try:

@@ -22,6 +22,14 @@ import msgspec
 
 _T = TypeVar("_T")
 
+ESCAPES: Final = re.compile(
+    r"(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    r"|\\.",
+    re.DOTALL,
+)
+"""An escape in JSON text: both halves of a character, one half, or another escape."""
+
 _PAIR: Final = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _HALF: Final = re.compile(r"[\ud800-\udfff]")
 
@@ -34,6 +42,15 @@ def is_whole_text(text: str) -> bool:
 def mend_text(text: str) -> str:
     """Replace each half of a surrogate pair with U+FFFD. Return a string without halves unchanged."""
     return text if is_whole_text(text) else _HALF.sub("\ufffd", _PAIR.sub(_join, text))
+
+
+def mend_json(text: str) -> str:
+    r"""Return JSON text with U+FFFD instead of each escape of a half, which strict decoders reject.
+
+    >>> mend_json('"a\\ud83d"'), mend_json('"\\ud83d\\ude00"'), mend_json(r'"\\ud83d"')
+    ('"a\\ufffd"', '"\\ud83d\\ude00"', '"\\\\ud83d"')
+    """
+    return ESCAPES.sub(lambda found: found[0] if found["half"] is None else "\\ufffd", text)
 
 
 def _join(pair: re.Match[str]) -> str:

@@ -13,22 +13,16 @@ lose a half, and strict decoders then reject the whole text.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any, Final, NoReturn, TypeAlias, final
 
 import msgspec
 
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
+from fxai.schema.surrogate import ESCAPES, mend_json
 
 _BOM: Final = "\ufeff"
 _BOM_BYTES: Final = _BOM.encode()
-_ESCAPES: Final = re.compile(
-    r"(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-    r"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-    r"|\\.",
-    re.DOTALL,
-)
 _INDICES: Final = ("index", "output_index", "content_index", "summary_index")
 _MOST_WAITING: Final = 64  # events of other blocks that can arrive between two halves
 
@@ -50,16 +44,12 @@ def read_json(text: str | bytes) -> Any:
         return msgspec.json.decode(text)
     except JSON_ERRORS:
         plain = text.decode().removeprefix(_BOM) if isinstance(text, bytes) else text.removeprefix(_BOM)
-        return msgspec.json.decode(_ESCAPES.sub(_replace_half, plain))
+        return msgspec.json.decode(mend_json(plain))
 
 
 def starts_json(data: bytes) -> bool:
     """Return True if the bytes start like a JSON object or array."""
     return data.removeprefix(_BOM_BYTES).lstrip()[:1] in (b"{", b"[")
-
-
-def _replace_half(found: re.Match[str]) -> str:
-    return found[0] if found["half"] is None else "\\ufffd"
 
 
 @final
@@ -125,7 +115,7 @@ def _decode(text: str) -> tuple[Any, bool]:
     try:
         return msgspec.json.decode(text), False
     except JSON_ERRORS:
-        if all(found["half"] is None for found in _ESCAPES.finditer(text)):
+        if all(found["half"] is None for found in ESCAPES.finditer(text)):
             return read_json(text), False
         try:
             return json.loads(text, parse_constant=_refuse), True

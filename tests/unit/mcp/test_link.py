@@ -444,6 +444,9 @@ def test_a_listing_that_does_not_end_is_a_failure(
         (["", ""], "repeats the cursor ''"),
         (["a", "", "b", ""], "repeats the cursor ''"),
         (["", None], ""),
+        (["a", 0], "has a cursor that is not a string"),
+        ([False], "has a cursor that is not a string"),
+        ([{"after": "t00"}], "has a cursor that is not a string"),
         (["c" * 90] * 2, f"repeats the cursor '{'c' * 60}'"),
     ],
 )
@@ -699,8 +702,7 @@ def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPat
 @every(
     ("line", "why"),
     [
-        (r'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\ud800"}]}}', "hex escape"),
-        (r'{"jsonrpc":"2.0","id":ID,"result":{"\udfff":1}}', "surrogate"),
+        (r'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\u00"}]}}', "escape"),
         ('{"jsonrpc":"2.0","id":ID,"result":{"x":' + "[" * 5_000 + "]" * 5_000 + "}}", "nested too deep"),
         ('{"jsonrpc":"2.0","result":{"x":' + "[" * 5_000 + "]" * 5_000 + '},"id":ID}', "nested too deep"),
         ('{"jsonrpc":"2.0","result":{"x":' + "[" * 90_000 + "]" * 90_000 + '},"id": ID }', "nested too deep"),

@@ -404,6 +404,10 @@ def test_the_context_of_a_message_is_passed_on() -> None:
 LARGE = [{"type": "text", "text": "x" * 100}] * 700
 
 
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
 def _line(**said: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": 1, **said}).encode()
 
@@ -428,6 +432,28 @@ def test_a_large_result_is_taken_apart_before_the_sdk_reads_it(line: bytes, resu
     assert light == {"jsonrpc": "2.0", "id": 1, "result": {"content": [], "resultType": "complete"}}
     assert passed is not None
     assert list(watch.results.values()) == [result]
+
+
+@every(
+    ("text", "mended"),
+    [
+        ("\ud83d", "\ufffd"),
+        ("a\ude00b", "a\ufffdb"),
+        ("\ude00\ud83d", "\ufffd\ufffd"),
+        ("\ud83d\ude00\ud83d", "\U0001f600\ufffd"),
+        ("\\ud83d \ude00", "\\ud83d \ufffd"),
+        ("\ud83d" + "x" * 70_000, "\ufffd" + "x" * 70_000),
+    ],
+)
+def test_half_of_a_character_in_a_result_is_replaced(text: str, mended: str) -> None:
+    """The SDK's parser reads the message, and the other characters of the result stay."""
+    watch = Watch(McpLimits())
+    watch.before_send(request(1))
+
+    light = wire.jsonrpc_message_adapter.validate_json(watch.lighten(_line(result={"content": [_text(text)]})))
+    watch.receive(SessionMessage(light))
+
+    assert list(watch.results.values()) == [{"content": [_text(mended)]}]
 
 
 @every(
