@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -371,3 +373,103 @@ def test_a_file_is_lines_of_json(tmp_path: Path) -> None:
 
     assert (head["format"], head["commits"]) == ("fxai journal", "000000000001")
     assert {**line, "digest": ""} == {"entry": 1, "part": 0, "newest": 1, "data": {"a": 1}, "commit": 1, "digest": ""}
+
+
+# -- losses
+
+
+def _delete(folder: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(folder / "runs.db", isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+def _lines(folder: Path) -> list[bytes]:
+    return (folder / "run.jsonl").read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_table_journal_refuses_an_entry_without_one_of_its_parts(part: int, tmp_path: Path) -> None:
+    """A call is not read without its result, and a result is not read without its call."""
+    journal = _journal("sqlite", tmp_path)
+    journal.append("call")
+    journal.append("result", _to(1))
+    journal.append("another")
+    _delete(tmp_path, f"DELETE FROM journal_entry WHERE number = 1 AND part = {part}")
+
+    with pytest.raises(OSError, match="entry 1 is damaged: a part of it is missing"):
+        _all(journal)
+
+
+def test_file_journal_refuses_an_entry_without_its_first_part(tmp_path: Path) -> None:
+    """The error names the line of the part that remains."""
+    journal = _journal("file", tmp_path)
+    journal.append("call")
+    journal.append("another")
+    journal.append("result", _to(1))
+    head, _, *others = _lines(tmp_path)
+    (tmp_path / "run.jsonl").write_bytes(b"".join([head, *others]))
+
+    with pytest.raises(OSError, match=r"line 3 .*it continues a entry that is missing"):
+        _all(journal)
+
+
+def test_table_journal_warns_of_missing_oldest_entries(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The other entries are read."""
+    journal = _journal("sqlite", tmp_path)
+    for number in range(3):
+        journal.append(number)
+    _delete(tmp_path, "DELETE FROM journal_entry WHERE number = 1")
+
+    assert [number for number, _ in _all(journal)] == [2, 3]
+    assert [message.partition(" of ")[0] for message in caplog.messages] == ["entrys 1 to 1"]
+
+
+def test_table_journal_refuses_its_state_if_all_rows_are_lost(tmp_path: Path) -> None:
+    """A run whose rows and state are gone is not taken for a new run."""
+    journal = _journal("sqlite", tmp_path)
+    journal.append("one", state={"step": 1})
+    _delete(tmp_path, "DELETE FROM journal_entry", "DELETE FROM journal_state")
+
+    with pytest.raises(OSError, match="the database was cut short or damaged"):
+        journal.read_state()
+
+
+def test_file_journal_drops_old_entries_when_it_contains_twice_as_many_as_it_keeps(tmp_path: Path) -> None:
+    """Until then, a commit only appends a line."""
+    journal, counts = _journal("file", tmp_path, keep=3), list[int]()
+    for number in range(7):
+        journal.append(number)
+        counts.append(len(_lines(tmp_path)) - 1)
+
+    assert counts == [1, 2, 3, 4, 5, 3, 4]
+    assert [parts for _, parts in _all(journal)] == [(4,), (5,), (6,)]
+
+
+def test_file_journal_reads_lines_that_a_person_wrote(tmp_path: Path) -> None:
+    """Such a line has neither a digest nor the number of its commit."""
+    journal = _journal("file", tmp_path)
+    for number in range(3):
+        journal.append(number)
+    head, first, second, third = _lines(tmp_path)
+    told = json.loads(second)
+    written = json.dumps({name: told[name] for name in ("entry", "part", "newest", "data")}).encode() + b"\n"
+    (tmp_path / "run.jsonl").write_bytes(head + first + written + third)
+
+    assert _all(journal) == [(1, (0,)), (2, (1,)), (3, (2,))]
+
+
+@pytest.mark.parametrize(("torn", "is_saved"), [(b"\0" * 9, False), (b'{"entry":2,"pa\0\0', True)])
+def test_file_journal_saves_the_rest_of_a_cut_commit_unless_it_is_empty(
+    torn: bytes, is_saved: bool, tmp_path: Path
+) -> None:
+    """After a power cut, the end of a file can consist of zeros."""
+    journal = _journal("file", tmp_path)
+    for number in range(2):
+        journal.append(number)
+    *others, _ = _lines(tmp_path)
+    (tmp_path / "run.jsonl").write_bytes(b"".join(others) + torn)
+    journal.append("again")
+
+    assert [parts for _, parts in _all(journal)] == [(0,), ("again",)]
+    assert (tmp_path / "run.jsonl.torn").exists() == is_saved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import subprocess
@@ -20,6 +21,7 @@ from fxai.effects import Backend, Effect, Layer, fx
 from fxai.messages import Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
 from fxai.storage.allowance_rows import Claim
+from fxai.storage.database import pool_of
 from fxai.storage.journal import JSON, TableJournal
 from fxai.storage.pool import Pool
 from fxai.testing import ScriptedModel, finish, text
@@ -197,6 +199,41 @@ def test_the_release_of_a_layer_closes_its_connections(postgres_url: str, backen
     assert 1 <= seen[0] <= 4
     assert _wait_for_no_session(url)
     assert allowances.look_up(TEAM.key("tokens"), now=0.0).committed == 20
+
+
+def test_forked_process_does_not_close_the_connections_of_its_parent() -> None:
+    """Also not by collecting them, because closing a database frees the locks of the parent."""
+    closed: list[str] = []
+
+    class Connection:
+        def __del__(self) -> None:
+            closed.append("collected")
+
+    @contextmanager
+    def connect() -> Generator[Connection]:
+        yield Connection()
+        closed.append("closed")
+
+    pool = Pool(connect)
+    with pool.stay_open():
+        with pool.take():
+            pass
+        pool.forget()  # as in the child
+        gc.collect()
+
+        assert closed == []
+
+
+def test_idle_connection_to_a_database_is_used_again(tmp_path: Path) -> None:
+    """A new connection for each use would create the tables again and again."""
+    pool = pool_of(tmp_path / "notes.db", "CREATE TABLE IF NOT EXISTS note (text TEXT) STRICT")
+    with pool.stay_open():
+        with pool.take() as first:
+            pass
+        with pool.take() as second:
+            pass
+
+        assert first is second
 
 
 def test_a_file_that_was_replaced_is_opened_anew(tmp_path: Path) -> None:

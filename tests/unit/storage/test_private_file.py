@@ -22,6 +22,7 @@ import pytest
 from fxai.storage import private_file
 from fxai.storage.private_file import (
     create_file,
+    file_name,
     free_lock,
     lock_file,
     make_folder,
@@ -623,3 +624,13 @@ def test_a_child_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> None:
     )
 
     assert json.loads(done.stdout) is True
+
+
+def test_names_of_files_stay_the_same_in_all_versions() -> None:
+    """Another name would hide the stored data of a name."""
+    assert [file_name(name) for name in ("run 7", "../x", "A" * 50, "ü")] == [
+        "run_7-04ee297980826e719646754fcb81f32d",
+        "___x-d6b96a97d147daaae49eb87a5ca7bfbc",
+        f"{'A' * 40}-509ddb85fdf92f197d32570c005cdcb6",
+        "_-607474ca475a9724d7360aba71a56d5d",
+    ]
