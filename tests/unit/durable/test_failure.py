@@ -25,8 +25,9 @@ from fxai.durable import (
     step,
 )
 from fxai.durable.failure import RunAsleep
-from fxai.effects import Layer, Succeeded
-from fxai.messages import InternalProviderError
+from fxai.durable.run_journal import RunJournal
+from fxai.effects import Layer
+from fxai.messages import AssistantMessage, InternalProviderError, Prompt, ToolCall, UserMessage
 from fxai.storage.journal import ProcessJournal
 from fxai.testing import ScriptedModel, call, fails, text
 
@@ -62,6 +63,10 @@ def _crash() -> Any:
     return fx.sync(crash)
 
 
+def _crash_with(_: object) -> Any:
+    return _crash()
+
+
 @pytest.mark.parametrize(("failure", "said"), FAILURES, ids=lambda one: type(one).__name__)
 def test_failure_is_a_value_with_a_message(failure: AnyDurableFailure, said: str) -> None:
     """It can be compared, hashed, and matched by its class, and its message names the run and the remedy."""
@@ -81,7 +86,7 @@ def test_question_after_a_wrong_answer_has_the_same_kind(is_external: bool, runs
     program: Any = Agent.make("clerk", toolkit=kit).execute("Go.")
     layer: Any = ScriptedModel.make([call("look", 1)]).layer
     if not is_external:
-        layer = tool.handler(lambda _: _crash()) | layer
+        layer = tool.handler(_crash_with) | layer
         with pytest.raises(SystemExit):
             _go(runs, program, layer)
     _go(runs, program, layer)
@@ -99,18 +104,14 @@ def test_run_that_waits_ends_with_the_failure_of_its_journal(runs: Runs, monkeyp
     tool: Any = Tool.make("wipe", parameters=int, success=int, needs_approval=True)
     program: Any = Agent.make("clerk", toolkit=Toolkit.make(tool)).execute("Go.")
     layer: Any = tool.handler(Success) | ScriptedModel.make([call("wipe", 1)]).layer
-    read, reads = ProcessJournal[Any].read, [0]
+    read = RunJournal.read
 
-    def refuse(self: Any, f: Any) -> Any:
-        if fx.run_sync(_questions(self)):
+    def refuse(self: RunJournal) -> None:
+        if self.known.questions:
             raise OSError("the disk is away")
-        return read(self, f)
+        read(self)
 
-    def _questions(journal: Any) -> Any:
-        reads[0] += 1
-        return fx.succeed(read(journal, lambda entries: any(b"wipe" in repr(one).encode() for one in entries)))
-
-    monkeypatch.setattr(ProcessJournal, "read", refuse)
+    monkeypatch.setattr(RunJournal, "read", refuse)
     end = _go(runs, program, layer, patience=60.0)
 
     assert [type(one) for one in end.cause.failures] == [JournalFailure]
@@ -164,14 +165,15 @@ def test_recover_logs_the_failure_of_a_run_unless_another_program_has_the_run(
 def test_changed_prompt_of_a_direct_request_is_refused(is_stream: bool, runs: Runs) -> None:
     """The answer to another prompt is not given for this one."""
 
-    def program(prompt: str) -> Any:
-        streamed: Any = LanguageModel.stream_text(prompt).collect()
-        return (streamed if is_stream else LanguageModel.generate_text(prompt)).and_then(_crash())
+    def program(day: str) -> Any:
+        history = Prompt.make(f"Today is {day}.").append(AssistantMessage.make("Fine."), UserMessage.make("Which day?"))
+        streamed: Any = LanguageModel.stream_text(history).collect()
+        return (streamed if is_stream else LanguageModel.generate_text(history)).and_then(_crash())
 
     layer = ScriptedModel.make([text("Monday.")]).layer
     with pytest.raises(SystemExit):
-        _go(runs, program("Which day is it?"), layer)
-    end: Any = _go(runs, program("Which day was yesterday?"), layer)
+        _go(runs, program("Monday"), layer)
+    end: Any = _go(runs, program("Tuesday"), layer)
 
     assert [type(one) for one in end.cause.failures] == [ProgramChanged]
 
@@ -190,6 +192,30 @@ def test_direct_request_in_place_of_another_part_is_refused_before_it_is_sent(is
     assert model.requests == []
 
 
+def test_each_direct_request_has_its_own_repair(runs: Runs) -> None:
+    """A resumed run reads the repairs in their sequence, also if a model uses the ID of a call twice."""
+    look: Any = Tool.make("look", parameters=int, success=int)
+    repaired: list[str] = []
+
+    def repair(made: Any, _: Any) -> Any:
+        repaired.append(made.id)
+        return fx.succeed(ToolCall(made.id, "look", len(repaired)))
+
+    def ask() -> Any:
+        return LanguageModel.generate_text("Go.", toolkit=Toolkit.make(look), repair=repair)
+
+    def program(last: Any) -> Any:
+        return fx.for_each(range(2), lambda _: ask()).flat_map(last.as_)
+
+    layer: Any = look.handler(Success) | ScriptedModel.make([call("lok", 0, id="a"), call("lok", 0, id="a")]).layer
+    with pytest.raises(SystemExit):
+        _go(runs, program(_crash()), layer)
+    end: Any = _go(runs, program(fx.succeed(None)), layer)
+
+    assert [part.result for answer in end.value for part in answer.content if part.type == "tool-result"] == [1, 2]
+    assert repaired == ["a", "a"]
+
+
 # -- failed turns
 
 
@@ -199,11 +225,11 @@ def test_failed_turn_is_requested_again_although_a_parallel_branch_continued(run
     def program() -> Any:
         asked: Any = LanguageModel.generate_text("Go.")
         later: Any = fx.sleep(0.02).and_then(step("mail", fx.succeed(1), int))
-        both: Any = fx.all_(asked.exit(), later)
-        return both.flat_map(lambda ends: finish(ends[0]))
+        both: Any = fx.all_(asked.result(), later)
+        return both.flat_map(finish)
 
-    def finish(end: Any) -> Any:
-        return fx.succeed(end.value) if isinstance(end, Succeeded) else fx.fail_cause(end.cause)
+    def finish(ends: Any) -> Any:
+        return fx.lift(ends[0])
 
     first: Any = _go(runs, program(), ScriptedModel.make([fails(AWAY)]).layer)
     second: Any = _go(runs, program(), ScriptedModel.make([text("Done.")]).layer)
@@ -218,7 +244,10 @@ def test_failed_turn_inside_a_call_that_runs_again_is_requested_again(runs: Runs
 
     def handle(_: int) -> Any:
         asked: Any = LanguageModel.generate_text("Look.")
-        return asked.map(lambda answer: answer.text).or_die()
+        return asked.map(text_of).or_die()
+
+    def text_of(answer: Any) -> str:
+        return str(answer.text)
 
     program: Any = Agent.make("clerk", toolkit=Toolkit.make(look)).execute("Go.")
     scripts: list[list[Any]] = [[call("look", 1), fails(AWAY)], [text("A cup."), text("Done.")]]

@@ -39,6 +39,29 @@ def test_new_entries_are_told(kind: str, tmp_path: Path) -> None:
     assert _watches() == []
 
 
+@pytest.mark.parametrize("kind", ["process", "files", "table"])
+def test_journals_with_one_name_in_two_stores_are_watched_apart(kind: str, tmp_path: Path) -> None:
+    """A program is told of the entries in its own store."""
+    stores = [_store(kind, tmp_path / name) for name in "ab"]
+    told = [queue.SimpleQueue[int](), queue.SimpleQueue[int]()]
+    stops = [watch(store, "ann", queue.put) for store, queue in zip(stores, told, strict=True)]
+    for times, (store, numbers) in enumerate(zip(stores, told, strict=True), start=1):
+        for _ in range(times):
+            store.journal("ann").append("hello")
+        while numbers.get(timeout=30) != times:
+            pass
+    for stop in stops:
+        stop()
+
+    assert [numbers.qsize() for numbers in told] == [0, 0]
+
+
+def test_store_of_files_refuses_listeners(tmp_path: Path) -> None:
+    """A program watches the store instead."""
+    with pytest.raises(NotImplementedError, match="ann: a store that blocks has no listeners"):
+        _store("files", tmp_path).listen("ann", print)
+
+
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     """Nobody has written anything yet, so nothing is told."""
     store, told = _store("table", tmp_path), queue.SimpleQueue[int]()
