@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from fxai import Agent, fx
-from fxai.durable import DurableError, RunCancelled, Runs, durable
+from fxai.durable import DurableError, RunCancelled, Runs, durable, step
 from fxai.durable.failure import RunAsleep
 from fxai.durable.frame import Hold, leave_openly
 from fxai.durable.record import Begun, Opened, decode, encode
@@ -144,6 +144,35 @@ def test_time_goes_on_while_a_journal_is_replayed() -> None:
         clock.run(fx.gen(go)(_killed()))
     assert clock.run(fx.gen(go)(fx.succeed(1))).value == 1
     assert measured[0] == measured[2] == 0.5
+
+
+def test_resumed_program_measures_the_time_of_each_recorded_step() -> None:
+    """Later records of the journal do not change the time at the end of a step."""
+    clock, runs = TestClock(), Runs.in_process()
+    measured: list[float] = []
+
+    def work(last: Any) -> Any:
+        def body() -> Gen[Any, Any, Any]:
+            own: Any = yield from fx.service(Clock)
+            begun = own.monotonic()
+            for name in ("a", "b"):
+                yield from step(name, fx.sleep(10).as_(1), int)
+                measured.append(own.monotonic() - begun)
+            return cast(Any, (yield from last))
+
+        program: Any = fx.gen(body)()
+        return program.provide(durable(Layer.empty(), run="r", store=runs))
+
+    def go(last: Any) -> Gen[Any, Any, Any]:
+        handle: Any = yield from fx.fork(work(last).exit())
+        for _ in range(6):
+            yield from clock.advance(5)
+        return cast(Any, (yield from handle.join()))
+
+    with pytest.raises(KeyboardInterrupt):
+        clock.run(fx.gen(go)(_killed()))
+    assert clock.run(fx.gen(go)(fx.succeed(1))).value == 1
+    assert measured == [10, 20, 10, 20]
 
 
 def test_what_leaves_a_run_is_a_failure_next_to_the_others() -> None:
