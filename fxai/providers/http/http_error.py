@@ -6,9 +6,10 @@ import logging
 import re
 import socket
 import ssl
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from typing_extensions import override
@@ -35,13 +36,30 @@ class BrokenAnswerError(Exception):
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Remove the secrets from the text. Servers and libraries can repeat secrets, also in a different case."""
+    """Remove the secrets from the text.
+
+    Servers and libraries can repeat secrets, also in a different case, percent-encoded, or in base64.
+    """
     for secret in secrets:
-        pattern = re.escape(secret)
-        if len(secret) < _SHORT:  # only as a word: a key such as "x" would remove the x from other words
-            pattern = rf"(?<!\w){pattern}(?!\w)"
-        text = re.sub(pattern, HIDDEN, text, flags=re.IGNORECASE)
+        text = _forms_of(secret).sub(HIDDEN, text)
     return text
+
+
+@lru_cache(64)
+def _forms_of(secret: str) -> re.Pattern[str]:
+    """Return the pattern of all forms of a secret."""
+    data = secret.encode(errors="replace")
+    pattern = "".join(f"(?:{re.escape(one)}|{_escape(one.lower())}|{_escape(one.upper())})" for one in secret)
+    if len(secret) < _SHORT:  # only as a word: a key such as "x" would remove the x from other words
+        pattern = rf"(?<!\w){pattern}(?!\w)"
+    else:
+        pattern += "|" + "|".join(re.escape(f(data).decode().rstrip("=")) for f in (b64encode, urlsafe_b64encode))
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _escape(text: str) -> str:
+    """Return text with each byte percent-encoded."""
+    return "".join(f"%{byte:02x}" for byte in text.encode(errors="replace"))
 
 
 CURRENT_SECRETS: Final[ContextVar[Callable[[], Iterable[str]]]] = ContextVar("fxai_current_secrets", default=tuple)

@@ -173,6 +173,10 @@ def test_another_type_shows_how_its_body_begins(body: bytes, shown: str) -> None
         ("1234567 a1234567", "1234567", "(secret) a1234567"),
         ("12345678 a12345678", "12345678", "(secret) a(secret)"),
         ("a.c abc", "a.c", "(secret) abc"),
+        ("12345-78 KEY%2d%4b5678 KEY-K5678", "key-k5678", "12345-78 (secret) (secret)"),
+        ("a%2Fb+c%3D%3D12 a/b+c==12", "a/b+c==12", "(secret) (secret)"),
+        ("realm=c2stMTIzNDU2Nzg= c2stMTIzNDU2Nzg", "sk-12345678", "realm=(secret)= (secret)"),
+        ("%C3%BCber-alles über-alles", "über-alles", "(secret) (secret)"),
     ],
 )
 def test_a_secret_is_taken_out(text: str, secret: str, left: str) -> None:
