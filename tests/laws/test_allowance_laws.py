@@ -163,3 +163,16 @@ def test_each_database_of_a_test_is_its_own(postgres_url: str) -> None:
     assert one.reserve("a", (claim,), now=0.0) is None
     assert one.look_up("k", now=0.0).reserved == 10
     assert other.look_up("k", now=0.0).reserved == 0
+
+
+@pytest.mark.parametrize("ahead", [-100.0, 0.0, 100.0])
+def test_used_amounts_count_in_the_window_of_the_clock_of_the_store(ahead: float) -> None:
+    """A server's clock can differ from the clock of a program by more than the window."""
+    allowances: Any = Allowances.in_process()
+    allowances._rows.ahead = ahead
+    claim = Claim("k", 40, MOST, 60.0)
+
+    assert allowances.reserve("a", [claim], now=0.0) is None
+    allowances.commit("a", [claim], now=0.0)
+    assert allowances.look_up("k", now=1.0, seconds=60.0).committed == 40
+    assert allowances.look_up("k", now=70.0, seconds=60.0).committed == 0
