@@ -32,7 +32,7 @@ def report_held(log: str, what: str, key: object, seconds: float, remedy: str) -
 
     Args:
         log: The name of the log.
-        what: The function in words.
+        what: The name of the function.
         key: The function, or its place in a file.
         seconds: The seconds that the function ran.
         remedy: The last sentence of the message.

@@ -104,8 +104,8 @@ class _Uvicorn(uvicorn.Server):
 class _OneReading(h11.Connection):
     """A connection that rejects a request that another program can read differently.
 
-    A proxy can read another length, and then read a second request as a body. The rules are in RFC 9112: a request has
-    one length (section 6.3), each line ends with CRLF (section 2.2), and no line continues a header (section 5.2).
+    A proxy can read another length, and then read a second request as a body. RFC 9112 allows one
+    length (section 6.3), lines that end with CRLF (section 2.2), and no continued header (section 5.2).
     """
 
     @override

@@ -28,7 +28,7 @@ ESCAPES: Final = re.compile(
     r"|\\.",
     re.DOTALL,
 )
-"""An escape in JSON text: both halves of a character, one half, or another escape."""
+"""An escape in JSON text. The groups are both halves of a character (`whole`) and one half (`half`)."""
 
 _PAIR: Final = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _HALF: Final = re.compile(r"[\ud800-\udfff]")

@@ -173,7 +173,7 @@ def _texts(messages: Iterable[Message]) -> list[bytes]:
 
 
 def _split(save: _Save, history: Prompt, shared: int) -> tuple[int, str, list[bytes]]:
-    """Split a history: the number of messages that the next save keeps, their digest, and the messages after them.
+    """Return the number of messages that the next save keeps, their digest, and the messages after them.
 
     The save can drop only results: the results of the in-doubt calls that it replaces.
 
