@@ -176,3 +176,15 @@ def test_used_amounts_count_in_the_window_of_the_clock_of_the_store(ahead: float
     allowances.commit("a", [claim], now=0.0)
     assert allowances.look_up("k", now=1.0, seconds=60.0).committed == 40
     assert allowances.look_up("k", now=70.0, seconds=60.0).committed == 0
+
+
+@pytest.mark.parametrize("kind", ["process", "sqlite"])
+def test_expired_reservation_leaves_its_room_to_the_next_claim(kind: Kind, tmp_path: Path) -> None:
+    """The claim that finds the reservation expired gets the room at once."""
+    allowances = Allowances.in_process() if kind == "process" else Allowances.sqlite(tmp_path / "limits.db")
+    claim = Claim("k", 80, MOST, 600.0)
+
+    assert allowances.reserve("a", [claim], now=0.0, lease=60.0) is None
+    assert allowances.reserve("b", [claim], now=59.0) is not None
+    assert allowances.reserve("b", [claim], now=61.0) is None
+    assert allowances.look_up("k", now=62.0, seconds=600.0).reserved == 80
