@@ -88,7 +88,7 @@ desk_tool = tool(failure_mode="return")  # the model reads the failures of these
 
 
 @desk_tool
-def location(number: int, customer: str, cents: Cents) -> Gen[None, Never, Orders]:
+def place(number: int, customer: str, cents: Cents) -> Gen[None, Never, Orders]:
     """Takes an order."""
     orders = yield from Orders
     orders.put(Order(number, customer, cents))
@@ -128,7 +128,7 @@ def change(order: Order, state: str, cents: int) -> Gen[Order, Never, Orders | M
     return changed
 
 
-desk = Agent.make("desk", instructions="Help with orders.").with_tools(location, look_up, cancel, refund)
+desk = Agent.make("desk", instructions="Help with orders.").with_tools(place, look_up, cancel, refund)
 
 
 def manager(waiting: Pending) -> ToolContent:

@@ -20,7 +20,7 @@ from fxai.testing.recording import replay
 # The program consists of a tool, its handler, and an agent. It does not depend on a provider.
 
 
-class Location(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True):
     """A city."""
 
     city: str
@@ -37,7 +37,7 @@ STATIONS = {"Oslo": "It snows, at -3 degrees.", "Rome": "It is sunny, at 21 degr
 weather = Tool.make(
     "weather",
     description="The weather in a city right now.",
-    parameters=Location,
+    parameters=Place,
     success=str,
     failure=UnknownCity,
     failure_mode="return",
@@ -45,9 +45,9 @@ weather = Tool.make(
 )
 
 
-def read_station(location: Location) -> Result[str, UnknownCity]:
+def read_station(place: Place) -> Result[str, UnknownCity]:
     """Return the report of the station in a city."""
-    found = STATIONS.get(location.city)
+    found = STATIONS.get(place.city)
     return Failure(UnknownCity(tuple(STATIONS))) if found is None else Success(found)
 
 

@@ -53,9 +53,9 @@ def in_stock(asked: Invocation[Line]) -> Failure[str] | None:
     return Failure(f"there are {left}") if asked.params.pieces > left else None
 
 
-def in_capitals(_: Invocation[Item], added: str) -> Return[str]:
+def in_capitals(_: Invocation[Item], said: str) -> Return[str]:
     """Write the result in capitals."""
-    return Return(added.upper())
+    return Return(said.upper())
 
 
 checked = Aspect.make(tool=add, before=in_stock)
@@ -141,7 +141,7 @@ def save(file: Path, answer: Answer[str]) -> None:
     file.write_bytes(msgspec.json.encode(saved))
 
 
-def start(file: Path) -> None:
+def begin(file: Path) -> None:
     """Run the first process. It ends with a pending order."""
     model = ScriptedModel.make(
         [
@@ -178,7 +178,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "desk.json"
         print("A process begins:")
-        start(file)
+        begin(file)
         for _ in range(2):
             command = (sys.executable, __file__, "go-on", str(file))
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
