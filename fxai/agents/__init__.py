@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fxai.agents.agent import Agent, AgentBuilder, Hooks
-from fxai.agents.answer import Answer, BudgetExceeded, RunError, RunFailed, Step, Steps, history_of
+from fxai.agents.answer import Answer, AnswerPart, BudgetExceeded, RunError, RunFailed, Step, Steps, history_of
 from fxai.agents.change import Changes
 from fxai.agents.memory import Memory, MemoryFailure, Window
 from fxai.agents.run_options import (
@@ -24,6 +24,7 @@ __all__ = [
     "AgentBuilder",
     "AgentOptions",
     "Answer",
+    "AnswerPart",
     "Binding",
     "Budget",
     "BudgetExceeded",

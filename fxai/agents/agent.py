@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, cast, final, get_args, ov
 import msgspec
 from typing_extensions import TypeForm, TypeVar, Unpack, override
 
-from fxai.agents.answer import Answer, RunError, Step, Steps
+from fxai.agents.answer import Answer, AnswerPart, RunError, Step, Steps
 from fxai.agents.change import Changes, check_changes
 from fxai.agents.loop import Execution, Remembering
 from fxai.agents.memory import Memory, MemoryFailure
@@ -489,6 +489,24 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         stream fails with the same failures as `execute`.
         """
         return _execution(self, state).parts(prompt)
+
+    def stream_object(
+        self, prompt: PromptInput, *, state: PromptState | None = None
+    ) -> StreamOf[AnswerPart[_O_co], _E_co, _T_co | _R_co | None]:
+        """Return a stream of the typed output while the model writes it. The last part has the `answer` of the run.
+
+        Each part has the JSON value so far as `partial`. Within a turn, each partial is a beginning of the next partial,
+        and each complete member satisfies its schema. If a member is invalid, no more partials of this turn follow. The
+        run then requests a correction as `execute` does, and the parts of the next turn start again.
+
+        The stream fails with the same failures as `execute`.
+
+        Raises:
+            TypeError: If the agent has no `output`.
+        """
+        if self.output is None:
+            raise TypeError(f"agent {self.name!r} has no output type. Pass `output` to Agent.make, or use `stream`.")
+        return _execution(self, state).objects(prompt, self.output)
 
 
 AgentBuilder = Agent

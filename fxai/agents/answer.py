@@ -12,7 +12,7 @@ the run did not finish within 10 rounds. Allow more with Budget(rounds=…), or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final, overload
 
 import msgspec
@@ -213,6 +213,29 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
     @override
     def __hash__(self) -> int:
         return hash(self.history)
+
+
+@final
+class AnswerPart(msgspec.Struct, Generic[_O_co], frozen=True, eq=False):
+    """A state of the typed answer of a run while the model writes it. See `Agent.stream_object`."""
+
+    read: Callable[[], Any]
+    """Returns the partial. `partial` calls it."""
+    turn: int = 1
+    """The number of the turn that writes the answer, from 1. A later turn starts the answer again."""
+    answer: Answer[_O_co] | None = None
+    """The answer of the run in the last part of the stream, otherwise None."""
+
+    @property
+    def partial(self) -> Any:
+        """The JSON value so far, or `msgspec.UNSET`. See `ObjectPart.partial`."""
+        return self.read()
+
+    @property
+    def value(self) -> _O_co | None:
+        """The typed output in the last part of the stream, otherwise None. None also if the run ended without output."""
+        output = None if self.answer is None else self.answer.value
+        return None if output is msgspec.UNSET else output
 
 
 def _why_untyped(answer: Answer[Any]) -> str:

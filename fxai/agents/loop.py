@@ -44,8 +44,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 
-from fxai.agents.answer import Answer, RunError, Steps
-from fxai.agents.change import NOTHING, Appending, Plan
+from fxai.agents.answer import Answer, AnswerPart, RunError, Steps
+from fxai.agents.change import NOTHING as NO_CHANGE
+from fxai.agents.change import Appending, Plan
 from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, load, recall, waiting_aside
 from fxai.agents.run import OnDefect, Run, RunPlan, notify, prepare_by, stop
@@ -55,7 +56,7 @@ from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, ServiceKey
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Then, Within
 from fxai.effects.layer import LayerOf
-from fxai.effects.scope import Scope, scoped
+from fxai.effects.scope import NOTHING, Scope, scoped
 from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
 from fxai.messages.calls import stray_result, unpaired_calls
@@ -74,6 +75,7 @@ from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, pr
 from fxai.models.round import LATE, TIME_IS_UP, Deadline, Emit, Round, RoundLimits, take_turn
 from fxai.models.round import Steps as Program
 from fxai.models.selection import HeldModels, hold
+from fxai.schema.codec import Schema
 from fxai.tools.tool_error import interrupt_calls
 from fxai.tools.toolkit import Toolkit
 
@@ -144,6 +146,32 @@ class Execution(msgspec.Struct, frozen=True):
     def parts(self, prompt: PromptInput) -> StreamOf[StreamPart, Any, Any]:
         """Return a stream of the parts of the answer to `prompt`."""
         return StreamOf.steps(self._intercept(Prompt.make(prompt)))
+
+    def objects(self, prompt: PromptInput, schema: Schema[Any]) -> StreamOf[AnswerPart[Any], Any, Any]:
+        """Return a stream of the typed answer to `prompt` while the model writes it."""
+        from fxai.models.partial_object import AnswerReader
+
+        running = self._intercept(Prompt.make(prompt))
+
+        def program(emit: Callable[[AnswerPart[Any]], EffectOf[None]]) -> AnyEffect:
+            reader, turn, finished = AnswerReader(schema), 1, 0
+
+            def read(part: StreamPart) -> EffectOf[None]:
+                nonlocal reader, turn, finished
+                if part.type == "finish":
+                    finished += 1
+                elif part.type == "text-start" and finished >= turn:
+                    reader, turn = AnswerReader(schema), finished + 1
+                return emit(AnswerPart(reader.at_present, turn)) if reader.read(part) else NOTHING
+
+            def end(answer: Answer[Any]) -> EffectOf[None]:
+                has_value = answer.value is not msgspec.UNSET
+                whole = reader.whole(answer.text) if has_value else reader.at_present
+                return emit(AnswerPart(whole, turn, answer))
+
+            return running(read).flat_map(end)
+
+        return StreamOf.steps(program)
 
     def _intercept(self, prompt: Prompt) -> _Running:
         running, about = self._with_model(prompt), RunInfo(self.name, prompt, self.plan.budget.seconds)
@@ -576,7 +604,7 @@ def _plan(run: Run, setup: StepSetup) -> Plan | None:
     """Return the request of a step with appended changes, or None if the changes have their usual position."""
     if run.appending is None:
         return None
-    return run.appending.plan(run.shown, setup.toolkit, NOTHING if run.rendering is None else run.rendering.shown)
+    return run.appending.plan(run.shown, setup.toolkit, NO_CHANGE if run.rendering is None else run.rendering.shown)
 
 
 def _append(run: Run, planned: Plan, given: StepSetup, setup: StepSetup) -> StepSetup:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fxai.models.file_store import FileIndex, FileStore, UploadedFile
     from fxai.models.limited_model import limit
     from fxai.models.model_facts import FactSource, ModelFacts, common_facts, nearest_effort
+    from fxai.models.partial_object import ObjectPart
     from fxai.models.prepared_tools import LeftOut, PreparationError, PreparedTools
     from fxai.models.price import Price, PriceTable
     from fxai.models.selection import fallback, is_refusal, per_step, retryable, unavailable
@@ -53,6 +54,7 @@ __all__ = [
     "ModelInfo",
     "ModelOptions",
     "ModelRequest",
+    "ObjectPart",
     "ObjectPending",
     "ObjectResponse",
     "PreparationError",
@@ -87,6 +89,7 @@ _MODULES = {
     "file_store": "FileIndex FileStore UploadedFile",
     "limited_model": "Allowances Limit limit",
     "model_facts": "FactSource ModelFacts common_facts nearest_effort",
+    "partial_object": "ObjectPart",
     "prepared_tools": "LeftOut PreparationError PreparedTools",
     "price": "Price PriceTable",
     "selection": "fallback is_refusal per_step retryable unavailable",

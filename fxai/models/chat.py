@@ -26,6 +26,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, final, overload
 
 import msgspec
@@ -34,13 +35,13 @@ from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import Lock
-from fxai.effects.constructor import attempt_work
+from fxai.effects.constructor import attempt_work, fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, Local, Succeed, Suspend, Sync, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock, Service
-from fxai.effects.stream import StreamOf
+from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
 from fxai.messages.part import StreamPart
@@ -52,6 +53,7 @@ from fxai.models.language_model import (
     ObjectPending,
     ObjectResponse,
     object_round,
+    object_stream,
     stream_round,
     text_round,
 )
@@ -63,6 +65,7 @@ from fxai.tools.tool_error import ToolError
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from fxai.models.partial_object import ObjectPart
     from fxai.storage.history import Histories
 
 _A = TypeVar("_A")
@@ -433,21 +436,69 @@ class Chat(Service):
         The next turn starts after the end of the stream. If you stop reading early, the turn does not succeed.
         """
 
-        def ask(history: Prompt) -> StreamOf[StreamPart, Any, Any]:
-            whole = history + Prompt.make(prompt)
-            parts: list[StreamPart] = []
+        parts: list[StreamPart] = []
 
-            def collect(part: StreamPart) -> EffectOf[None, ChatStoreError]:
-                parts.append(part)
-                if part.type != "finish":
+        def collect(part: StreamPart) -> Response | None:
+            parts.append(part)
+            return Response.from_stream(parts) if part.type == "finish" else None
+
+        return self._stream(prompt, partial(stream_round, toolkit=toolkit, options=options), collect)
+
+    @overload
+    def stream_object(
+        self,
+        prompt: PromptInput,
+        schema: type[_V] | Schema[_V],
+        *,
+        toolkit: Toolkit[_T] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> StreamOf[ObjectPart[_V], ChatError | ObjectPending, _T | LanguageModel | None]: ...
+    @overload
+    def stream_object(
+        self,
+        prompt: PromptInput,
+        schema: TypeForm[_V],
+        *,
+        toolkit: Toolkit[_T] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> StreamOf[ObjectPart[_V], ChatError | ObjectPending, _T | LanguageModel | None]: ...
+    def stream_object(
+        self,
+        prompt: PromptInput,
+        schema: Any,
+        *,
+        toolkit: Toolkit[Any] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> StreamOf[Any, Any, Any]:
+        """Run a turn like `LanguageModel.stream_object`. The chat saves the turn before the last part.
+
+        The chat also saves a turn that ends with `ObjectPending`. The next turn starts after the end of the stream. If
+        you stop reading early, the turn does not succeed.
+        """
+        wanted: Schema[Any] = Schema.of(schema)
+        stream = partial(object_stream, schema=wanted, toolkit=toolkit, options=options)
+        return self._stream(prompt, stream, lambda part: part.response)
+
+    def _stream(
+        self, prompt: PromptInput, stream: Callable[..., AnyStream], end: Callable[[Any], Response | None]
+    ) -> StreamOf[Any, Any, Any]:
+        """Return the stream of a turn. The chat saves the response that `end` returns for the last part."""
+
+        def ask(history: Prompt) -> StreamOf[Any, Any, Any]:
+            whole, growth = history + Prompt.make(prompt), Growth(self._last)
+
+            def save(response: Response | None) -> EffectOf[None, ChatStoreError]:
+                if response is None:
                     return _NOTHING
-                saved = self._save(whole.with_response(Response.from_stream(parts).content))
-                return saved.tap(self._note(growth))
+                return self._save(whole.with_response(response.content)).tap(self._note(growth))
 
-            growth = Growth(self._last)
-            stream = stream_round(whole, toolkit, options, on_resolved=self._save, growth=growth)
-            inside = stream.provide_built(Succeed(ContextOf({self: True})))
-            return inside.map_error(lambda error: _with_history(error, whole)).tap(collect)
+            def fail_after_save(error: Any) -> StreamOf[Any, Any, Any]:
+                saved = save(error.response) if isinstance(error, ObjectPending) else _NOTHING
+                return StreamOf.from_effect(saved.and_then(fail(_with_history(error, whole))))
+
+            asked = stream(whole, on_resolved=self._save, growth=growth)
+            inside = asked.provide_built(Succeed(ContextOf({self: True})))
+            return inside.catch_all(fail_after_save).tap(lambda part: save(end(part)))
 
         return StreamOf.unwrap(self._start().map(ask))
 

@@ -1,8 +1,8 @@
 """The language model as a service: send a request and run the tool calls of the response. Use it without an agent.
 
-`LanguageModel.generate_text`, `generate_object`, and `stream_text` run one round each. A round processes the approvals
-in the prompt, calls the model, and runs the calls in its turn. Providers implement `ask`, and optionally `ask_stream`
-and `count`. All other behavior is the same for all providers.
+`LanguageModel.generate_text`, `generate_object`, `stream_text`, and `stream_object` run one round each. A round
+processes the approvals in the prompt, calls the model, and runs the calls in its turn. Providers implement `ask`, and
+optionally `ask_stream` and `count`. All other behavior is the same for all providers.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -14,6 +14,7 @@ and `count`. All other behavior is the same for all providers.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Never, final, overload
 
 import msgspec
@@ -22,6 +23,7 @@ from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.effects.constructor import fail
 from fxai.effects.effect import Ask, Effect, EffectOf, Fetch, Generate, Succeed, Suspend
+from fxai.effects.scope import NOTHING
 from fxai.effects.service import Service
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
@@ -53,6 +55,7 @@ from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from fxai.models.model_facts import ModelFacts
+    from fxai.models.partial_object import ObjectPart
 
 _T = TypeVar("_T", default=Never)
 _V = TypeVar("_V")
@@ -225,6 +228,46 @@ class LanguageModel(Service):
         """
         return stream_round(Prompt.make(prompt), toolkit, options)
 
+    @overload
+    @staticmethod
+    def stream_object(
+        prompt: PromptInput,
+        schema: type[_V] | Schema[_V],
+        *,
+        toolkit: Toolkit[_T] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> StreamOf[ObjectPart[_V], AiError | ToolError | ObjectPending, _T | LanguageModel | None]: ...
+    @overload
+    @staticmethod
+    def stream_object(
+        prompt: PromptInput,
+        schema: TypeForm[_V],
+        *,
+        toolkit: Toolkit[_T] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> StreamOf[ObjectPart[_V], AiError | ToolError | ObjectPending, _T | LanguageModel | None]: ...
+    @staticmethod
+    def stream_object(
+        prompt: PromptInput,
+        schema: Any,
+        *,
+        toolkit: Toolkit[Any] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> StreamOf[Any, Any, Any]:
+        """Return a stream of a typed value while the model writes it. See `generate_object` for the arguments.
+
+        Each part has the JSON value so far as `partial`, and each partial is a beginning of the next partial. The last
+        part has the typed `value` and the `response`. Calls run after the end of the turn, before the last part.
+
+        fxai validates each object, array, string, and number when it is complete. If one of them is invalid, the stream
+        fails immediately with `StructuredOutputError`, which contains the text so far and the location, and fxai stops
+        the model. A property that occurs twice is also invalid. Otherwise, the stream fails like `generate_object`.
+
+        If the provider requires another form of the schema, fxai converts the whole text back at its end. The stream
+        then has the last part only.
+        """
+        return object_stream(Prompt.make(prompt), Schema[Any].of(schema), toolkit, options)
+
 
 def text_round(
     prompt: Prompt,
@@ -265,6 +308,37 @@ def stream_round(
 
     def program(emit: Emit) -> EffectOf[Any, Any, Any]:
         return Generate(_round, (prompt, toolkit, options, emit), {"on_resolved": on_resolved, "growth": growth})
+
+    return StreamOf.steps(program)
+
+
+def object_stream(
+    prompt: Prompt,
+    schema: Schema[_V],
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    *,
+    on_resolved: OnResolved | None = None,
+    growth: Growth | None = None,
+) -> StreamOf[ObjectPart[_V], Any, Any]:
+    """Run the round of `LanguageModel.stream_object`. See `text_round`."""
+    from fxai.models.partial_object import AnswerReader, ObjectPart
+
+    def program(emit: Callable[[ObjectPart[_V]], EffectOf[None]]) -> EffectOf[Any, Any, Any]:
+        reader = AnswerReader(schema)
+
+        def read(part: StreamPart) -> EffectOf[Any, Any, Any]:
+            has_grown, error = reader.read(part), reader.error("LanguageModel", "stream_object")
+            if error is not None:
+                return fail(error)
+            return emit(ObjectPart(reader.at_present)) if has_grown else NOTHING
+
+        def end(made: ObjectResponse[_V]) -> EffectOf[None]:
+            return emit(ObjectPart(reader.whole(made.response.text), made.value, made.response))
+
+        given = {"schema": schema, "on_resolved": on_resolved, "growth": growth}
+        answered = Generate(_round, (prompt, toolkit, options, read), given)
+        return answered.flat_map(lambda response: _to_object(response, schema, "stream_object")).flat_map(end)
 
     return StreamOf.steps(program)
 
@@ -389,13 +463,15 @@ def output_error(module: str, method: str, response: Response, failure: DecodeFa
     return AiError(module, method, reason)
 
 
-def _to_object(response: Response, schema: Schema[_V]) -> EffectOf[ObjectResponse[_V], AiError | ObjectPending]:
+def _to_object(
+    response: Response, schema: Schema[_V], method: str = "generate_object"
+) -> EffectOf[ObjectResponse[_V], AiError | ObjectPending]:
     output = read_output(response, schema)
     if isinstance(output, Success):
         return Succeed(ObjectResponse(output.unwrap(), response))
     if response.finish_reason == "pending":
         return fail(ObjectPending(response))
-    return fail(output_error("LanguageModel", "generate_object", response, output.failure()))
+    return fail(output_error("LanguageModel", method, response, output.failure()))
 
 
 # -- repair

@@ -73,6 +73,11 @@ class Engine:
 
     # ---- the schemas of the document
 
+    @property
+    def is_dynamic(self) -> bool:
+        """True if the target of a reference can depend on the way to it."""
+        return self._tracks
+
     def _enter(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
         """Store the dialect, the resource, and the names of a schema and of all schemas inside it."""
         pending = [(schema, pointer, resource, dialect)]

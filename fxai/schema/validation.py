@@ -28,6 +28,7 @@ from fxai.schema.fault import (
     quantity,
 )
 from fxai.schema.parsing import too_deep
+from fxai.schema.part import Part
 from fxai.schema.pattern import PatternTimeoutError, in_time
 
 
@@ -270,7 +271,9 @@ _TELLERS: Final[dict[str, _Teller]] = {
 # ---- validation
 
 
-def find_faults(engine: Engine, value: object, refused: Finder | None = None) -> tuple[Fault, ...]:
+def find_faults(
+    engine: Engine, value: object, refused: Finder | None = None, part: Part | None = None
+) -> tuple[Fault, ...]:
     """Return the validation errors of plain JSON data. `()` if the data is valid.
 
     If the budget is too small to find the reasons, a single error describes the whole value.
@@ -279,8 +282,9 @@ def find_faults(engine: Engine, value: object, refused: Finder | None = None) ->
         engine: The compiled document.
         value: The data.
         refused: The search for errors if `msgspec` has already refused the data. Default: None.
+        part: The schema of the data inside the document. Default: the document itself.
     """
-    finder, root = refused or Finder(), engine.root
+    finder, root = refused or Finder(), part or engine.root
     faults: list[Fault] = []
     try:
         try:

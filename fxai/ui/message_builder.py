@@ -19,8 +19,8 @@ import msgspec
 
 from fxai.schema.data import is_object
 from fxai.schema.fault import found_in
+from fxai.schema.partial_json import parse_partial
 from fxai.ui.chunk import Chunk
-from fxai.ui.partial_json import parse_partial
 from fxai.ui.ui_message import (
     ARRAY,
     FLAG,

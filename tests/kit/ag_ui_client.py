@@ -12,7 +12,7 @@ import msgspec
 from ag_ui.core import Event
 from pydantic import TypeAdapter
 
-from fxai.ui.partial_json import parse_partial
+from fxai.schema.partial_json import parse_partial
 
 _EVENT: TypeAdapter[Any] = TypeAdapter(Event)
 _ENDS = {

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from fxai.schema.partial_json import parse_partial
 from fxai.ui import Chunk, ChunkError, MessageBuilder
-from fxai.ui.partial_json import parse_partial
 from tests.kit.node import Missing, installed, node
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxai.schema.data import is_array, is_object
-from fxai.ui.partial_json import parse_partial
+from fxai.schema.partial_json import parse_partial
 from tests.kit.every import every
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\/\n,:{}[]\U0001f600'), max_size=6)
