@@ -5,6 +5,7 @@ from __future__ import annotations
 from fxai.agents.agent import Agent, AgentBuilder, Hooks
 from fxai.agents.answer import Answer, AnswerPart, BudgetExceeded, RunError, RunFailed, Step, Steps, history_of
 from fxai.agents.change import Changes
+from fxai.agents.inbox import Inbox, InboxFullError, InboxMessage
 from fxai.agents.memory import Memory, MemoryFailure, Window
 from fxai.agents.run_options import (
     AgentOptions,
@@ -31,6 +32,9 @@ __all__ = [
     "Changes",
     "HasToolCall",
     "Hooks",
+    "Inbox",
+    "InboxFullError",
+    "InboxMessage",
     "Memory",
     "MemoryFailure",
     "Offer",

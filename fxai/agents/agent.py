@@ -495,9 +495,9 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     ) -> StreamOf[AnswerPart[_O_co], _E_co, _T_co | _R_co | None]:
         """Return a stream of the typed output while the model writes it. The last part has the `answer` of the run.
 
-        Each part has the JSON value so far as `partial`. Within a turn, each partial is a beginning of the next partial,
-        and each complete member satisfies its schema. If a member is invalid, no more partials of this turn follow. The
-        run then requests a correction as `execute` does, and the parts of the next turn start again.
+        Each part has the JSON value so far as `partial`. Within a turn, each partial is a beginning of the next
+        partial, and each complete member satisfies its schema. If a member is invalid, no more partials of this turn
+        follow. The run then requests a correction as `execute` does, and the parts of the next turn start again.
 
         The stream fails with the same failures as `execute`.
 

@@ -233,7 +233,7 @@ class AnswerPart(msgspec.Struct, Generic[_O_co], frozen=True, eq=False):
 
     @property
     def value(self) -> _O_co | None:
-        """The typed output in the last part of the stream, otherwise None. None also if the run ended without output."""
+        """The typed output in the last part of the stream, or None. Also None if the run ended without output."""
         output = None if self.answer is None else self.answer.value
         return None if output is msgspec.UNSET else output
 

@@ -27,7 +27,7 @@ from fxai.effects.effect import Effect, Sync
 from fxai.effects.stream import StreamOf
 from fxai.messages.accumulate import gather
 from fxai.messages.calls import insert_late, pending_in
-from fxai.messages.message import ToolCallPart
+from fxai.messages.message import Message, ToolCallPart
 from fxai.messages.part import AnyPart, StreamPart
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool_error import interrupt_calls
@@ -78,6 +78,11 @@ class Draft(Memory):
     def note(self, part: StreamPart) -> None:
         """Record a part of the current run."""
         self._parts.append(part)
+
+    def join(self, messages: Iterable[Message]) -> None:
+        """Record messages that joined the current run after its parts so far."""
+        self._new = self._new.with_response(gather(self._parts)).extend(messages)
+        self._parts.clear()
 
     def _note_step(self, step: Step) -> None:
         if step.record.is_rendered:

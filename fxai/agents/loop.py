@@ -21,6 +21,7 @@ You can observe or change a run, streamed or not, in the following places:
 - `prompt` (in `_prepare`) renders each step from a stateful prompt. See `agents/rendering.py`.
 - `prepare_step` (in `_prepare`) can change the request of each step before the loop sends it.
 - `stop_when` (in `stop`) decides after each step whether the run ends.
+- `Inbox` (in `read_inbox`) adds messages before each request, and after the answer.
 - `emit` (in `_loop` and `take_turn`) receives each part in a streamed run. User interfaces use it.
 - `on_resolved` and `on_answer` receive the history when approved calls start and end, and the answer before the reader
   gets the last part. Memories use them.
@@ -47,14 +48,15 @@ import msgspec
 from fxai.agents.answer import Answer, AnswerPart, RunError, Steps
 from fxai.agents.change import NOTHING as NO_CHANGE
 from fxai.agents.change import Appending, Plan
+from fxai.agents.inbox import Inbox
 from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, load, recall, waiting_aside
-from fxai.agents.run import OnDefect, Run, RunPlan, notify, prepare_by, stop
+from fxai.agents.run import OnDefect, Run, RunPlan, notify, prepare_by, read_inbox, stop
 from fxai.agents.run_options import StepSetup
 from fxai.agents.run_tools import Binding
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, ServiceKey
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Then, Within
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Sync, Then, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING, Scope, scoped
 from fxai.effects.service import Clock
@@ -353,6 +355,10 @@ def _program(
     looped: AnyEffect = Fold(
         Then(Generate(_start, given, {}), Generate(loop, given, {})), lambda cause: run.fail(cause, on_defect), None
     )
+    inbox: Inbox | None = context.services.get(Inbox)
+    if inbox is not None and inbox.claim(run):
+        run.inbox = inbox
+        looped = looped.on_exit(lambda _: Sync(inbox.release))
     if not plan.prepare_step and plan.prompt is None and plan.model is None:
         return looped
     run.scope = Scope()
@@ -377,7 +383,10 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
     has_changes = plan.tools_now is not None or plan.prompt is not None or run.appending is not None
     is_prepared = has_changes or bool(plan.prepare_step)
     step: StepRequest | AiError | None
+    inbox = run.inbox
     while run.goes_on:
+        if inbox is not None and run.can_join:
+            yield from read_inbox(run, inbox, at_end=False)
         step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
         if isinstance(step, AiError):
             return (yield fail(step))
@@ -390,6 +399,8 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
             if plan.stop_when and run.goes_on and not run.is_last:
                 yield from stop(run)
             run.limit()
+            if inbox is not None and run.can_continue:
+                yield from read_inbox(run, inbox, at_end=True)
         else:
             run.exceed("seconds")
         if emit is not None or on_answer is not None:

@@ -12,9 +12,9 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import msgspec
 from returns.result import Success
@@ -22,6 +22,7 @@ from returns.result import Success
 from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit, keep_history
 from fxai.agents.answer import Steps as StepsSoFar
 from fxai.agents.change import Appending, Changes, Plan
+from fxai.agents.inbox import Inbox, decode_messages, encode_messages
 from fxai.agents.run_options import (
     AtLimit,
     Budget,
@@ -36,7 +37,7 @@ from fxai.agents.run_options import (
 from fxai.agents.step_record import NO_RECORD, StepRecord
 from fxai.effects.cancellation import is_bug
 from fxai.effects.cause import Cause, Die
-from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING, Scope
 from fxai.messages.accumulate import fold
@@ -143,7 +144,9 @@ class Run:
         "growth",
         "history",
         "in_round",
+        "inbox",
         "is_last",
+        "known",
         "models",
         "on_resolved",
         "options",
@@ -176,6 +179,8 @@ class Run:
         self.deadline: Deadline | None = None
         self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
         self.around: Interceptor | None = None
+        self.inbox: Inbox | None = None
+        self.known: set[str] = set()  # the ids of the messages that arrived in the inbox during the run
         self.models: HeldModels | None = None
         self.rendering: Rendering | None = None
         self.asked: StepSetup | None = None  # the setup of the last prepared step
@@ -308,13 +313,37 @@ class Run:
         """End the run or prepare its last request if it exhausted its budget."""
         if not self.goes_on:
             return
-        budget = self.plan.budget
-        if self.exceeded is None and budget.tokens is not None and self.tokens >= budget.tokens:
-            self.exceeded = "tokens"
-        if self.exceeded is None and len(self.steps) >= budget.rounds:
-            self.exceeded = "rounds"
+        self.exceeded = self._exceeded
         if self.exceeded is not None:
             self.exceed(self.exceeded)
+
+    @property
+    def _exceeded(self) -> Limit | None:
+        """The limit that the run exhausted, or None."""
+        budget = self.plan.budget
+        if self.exceeded is not None:
+            return self.exceeded
+        if budget.tokens is not None and self.tokens >= budget.tokens:
+            return "tokens"
+        return "rounds" if len(self.steps) >= budget.rounds else None
+
+    @property
+    def can_continue(self) -> bool:
+        """True if the run answered and its budget allows another step, so that queued messages can continue it."""
+        return self.ended == "done" and self._exceeded is None
+
+    @property
+    def can_join(self) -> bool:
+        """True if messages can join before the next request. They cannot join after a paused turn."""
+        return not self.is_last and (not self.steps or self.steps[-1].finish_reason != "pause")
+
+    def join(self, messages: Iterable[UserMessage]) -> None:
+        """Append messages to the conversation, and continue the run if it ended."""
+        added = tuple(messages)
+        same = self.shown is self.history
+        self.history = self.history.extend(added)
+        self.shown = self.history if same else self.shown.extend(added)
+        self.ended, self.value = None, msgspec.UNSET
 
     def exceed(self, what: Limit) -> None:
         """Apply `at_limit` after the run exhausted its budget."""
@@ -342,10 +371,7 @@ class Run:
             self.failure = RunFailed.of(error, self.history, self.state)
         else:
             self.wrong += 1
-            correction = (_correction(output.failure()),)
-            same = self.shown is self.history
-            self.history = self.history.extend(correction)
-            self.shown = self.history if same else self.shown.extend(correction)
+            self.join((_correction(output.failure()),))
 
     # -- failures of the run
 
@@ -433,6 +459,28 @@ def prepare_by(run: Run, at: int, prepare_step: PrepareStep[Any, Any], setup: St
     if given is LATE or isinstance(given, StepSetup):
         return given
     raise TypeError(f"prepare_step returned {given!r}. Return the setup, a changed setup, or an effect of a setup.")
+
+
+def read_inbox(run: Run, inbox: Inbox, *, at_end: bool) -> Steps:
+    """Append the messages of the inbox to the conversation. A journal records the messages that arrived.
+
+    If the time limit passes or the journal fails, the messages stay in the inbox.
+    """
+    run.in_round = False
+    arrived: AnyEffect = Sync(lambda: inbox.unread(run.known))
+    if run.around is not None:
+        name = f"inbox {len(run.steps)}/end" if at_end else f"inbox {len(run.steps) + 1}"
+        arrived = run.around.work(WorkInfo(name, encode_messages, decode_messages), arrived)
+    found: Any = yield run.cut(arrived)
+    if found is not LATE:
+        run.known.update(one.id for one in found)
+        joining = inbox.take(found, run.known, at_end=at_end)
+        if joining:
+            run.join(message for one in joining for message in one.messages)
+            reporting = inbox.report(joining)
+            if reporting is not None:
+                yield run.cut(reporting)
+    run.in_round = True
 
 
 def notify(run: Run, step: Step) -> Steps:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, final
 import msgspec
 
 from fxai.agents.draft import Draft
+from fxai.agents.inbox import Inbox, InboxMessage
 from fxai.agents.memory import Memory
 from fxai.cli.chat_keeper import (
     Keeper,
@@ -32,7 +33,7 @@ from fxai.cli.chat_keeper import (
 )
 from fxai.cli.chat_view import WORDS, ChatLines, ChatScreen, ChatView, slash_command
 from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, WRONG_USE, CliError
-from fxai.cli.input import LineInput, open_input, read_entry
+from fxai.cli.input import LineInput, open_input, read_entry, with_typing
 from fxai.cli.job import AgentArgs, RunTotals, read_args
 from fxai.cli.output import Summary
 from fxai.cli.progress import LoadProgress
@@ -274,7 +275,28 @@ class ChatSession:
     def _run(self, added: Prompt, draft: Draft, telling: RunTotals) -> EffectOf[None, Any, Any]:
         parts = draft.stream(self._ready.agent, added)
         shown: EffectOf[None, Any, Any] = parts.for_each(lambda part: fx.sync(lambda: telling.part(part)))
-        return shown.provide_context(self._ready.services)
+        if not self._lines.by_person:
+            return shown.provide_context(self._ready.services)
+        later: list[str] = []
+
+        def join(joined: tuple[InboxMessage, ...]) -> None:
+            draft.join([message for one in joined for message in one.messages])
+
+        def hear(line: str) -> None:
+            if line.startswith("/"):
+                later.append(line)
+                return
+            fx.run_sync(inbox.steer(line))
+            self._err.write("fxai: the next step reads this message.\n")
+            self._err.flush()
+
+        def put_back() -> None:
+            for line in reversed([*(message.text for one in inbox.clear() for message in one.messages), *later]):
+                self._lines.back(line)
+
+        inbox = Inbox.in_process(on_join=join)
+        typed = with_typing(shown, hear, lambda: self._calm.is_asking).on_exit(lambda _: fx.sync(put_back))
+        return typed.provide_context(self._ready.services.put(Inbox, inbox))
 
 
 @final
@@ -284,7 +306,8 @@ class CalmView:
     def __init__(self, shown: ChatView) -> None:
         self._shown = shown
         self._lock = Lock()
-        self._asking = False
+        self.is_asking: bool = False
+        """True if the terminal asks the user a question."""
         self._held: list[tuple[StreamPart, int]] = []
         self.is_open: bool = True
         """True if a server can ask questions. It is False after the end of a turn."""
@@ -297,7 +320,7 @@ class CalmView:
     def part(self, part: StreamPart, turn: int) -> None:
         """Show a part of this turn, or keep it until the question is answered. Any thread can call this method."""
         with self._lock:
-            if self._asking:
+            if self.is_asking:
                 self._held.append((part, turn))
             else:
                 self._shown.part(part, turn)
@@ -315,12 +338,12 @@ class CalmView:
     def asking(self) -> Generator[None]:
         """Delay all output during the block, while the terminal asks the user."""
         with self._lock:
-            self._asking = True
+            self.is_asking = True
         try:
             yield
         finally:
             with self._lock:
-                self._asking = False
+                self.is_asking = False
                 held, self._held = self._held, []
                 for part, turn in held:
                     self._shown.part(part, turn)

@@ -151,6 +151,8 @@ The default agent reads the files of the current directory. It never changes any
 contain secrets, unless you pass --show-secrets. The local model is small (270 million parameters), so
 send short requests with one task each.
 
+In a terminal, type a line while the agent works to steer it. The next step reads the line.
+
 If a call needs approval, the run ends, because no user can answer. The tools of --mcp need approval unless their server
 marks them read-only or you pass --yes.
 

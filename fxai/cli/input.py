@@ -24,15 +24,20 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, redirect_stdout, suppress
 from importlib import import_module
 from typing import Any, Final, Protocol, TextIO, final
 
+import anyio
+
 from fxai.cli.exit import WRONG_USE, CliError
+from fxai.effects import fx
+from fxai.effects.effect import EffectOf
 from fxai.schema.display import clean
 
 _PATIENCE: Final = 0.5
+_GLANCE: Final = 0.1
 _LARGEST: Final = 16 * 1024 * 1024
 
 
@@ -61,6 +66,38 @@ def _comes_soon(stdin: TextIO) -> bool:
         return bool(select.select([stdin], [], [], _PATIENCE)[0])
     except (OSError, ValueError):  # `stdin` is not a file; on Windows, not a socket
         return not hasattr(stdin, "fileno") or sys.platform != "win32"
+
+
+def with_typing(
+    running: EffectOf[None, Any, Any], heard: Callable[[str], None], is_paused: Callable[[], bool] = lambda: False
+) -> EffectOf[None, Any, Any]:
+    """Run an effect. While it runs, pass each line that a user types at a terminal to `heard`. Never on Windows.
+
+    Args:
+        running: The effect.
+        heard: Receives each line without spaces around it, except blank lines.
+        is_paused: Returns True if another reader needs the lines, such as a question.
+    """
+    if sys.platform == "win32" or sys.stdin is None or not sys.stdin.isatty():
+        return running
+    listening = fx.wait(lambda: _listen(sys.stdin.fileno(), heard, is_paused))
+    return fx.scoped(fx.fork(listening).and_then(running))
+
+
+async def _listen(file: int, heard: Callable[[str], None], is_paused: Callable[[], bool]) -> None:
+    rest = b""
+    while True:
+        await anyio.wait_readable(file)
+        if is_paused() or os.tcgetpgrp(file) != os.getpgrp():  # a background process must not read the terminal
+            await anyio.sleep(_GLANCE)
+            continue
+        read = os.read(file, 4096)
+        if not read:
+            return
+        *lines, rest = (rest + read).split(b"\n")
+        for line in lines:
+            if line.strip():
+                heard(line.decode("utf-8", "replace").strip())
 
 
 _FIRST: Final = "> "
@@ -189,9 +226,13 @@ class TerminalInput:
             raise
 
     def answer(self, prompt: str, /) -> str | None:
-        """Return the next line that the user types after this call."""
+        """Return the next line that the user types after this call. Lines that were put back stay for later."""
         _drop_typeahead(self._in)
-        return self.line(prompt)
+        later, self._back = self._back, []
+        try:
+            return self.line(prompt)
+        finally:
+            self._back = later
 
     def back(self, line: str) -> None:
         """Put a line back, so that it becomes the next line."""

@@ -19,15 +19,17 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, final
 
 import click
 import msgspec
 
 from fxai.agents.agent import Agent
+from fxai.agents.inbox import Inbox
 from fxai.agents.memory import Memory
 from fxai.cli.exit import WRONG_USE, CliError, error_from
-from fxai.cli.input import read_stdin
+from fxai.cli.input import read_stdin, with_typing
 from fxai.cli.output import AnswerOnly, JsonLines, Record, Summary
 from fxai.cli.progress import LoadProgress
 from fxai.cli.prompt_view import AnyAgent, agent_of, is_agent
@@ -286,12 +288,13 @@ def _program(
     memory = yield from _memory(there, job)
     agent = there.agent if memory is None else there.agent.with_memory(memory)
     ready()
+    inbox = there.services.find(Inbox) or Inbox.in_process()
     for prompt in job.prompts:
         telling.start(there.agent.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: telling.part(part)))
         if job.durable is not None:
             shown = job.durable.make_durable(shown, prompt)
-        yield from shown.provide_context(there.services)
+        yield from with_typing(shown, partial(_steer, inbox)).provide_context(there.services.put(Inbox, inbox))
         waits = None if job.durable is None else (yield from job.durable.waiting())
         if waits is not None:
             yield from fx.fail(waits)
@@ -311,6 +314,11 @@ def _memory(there: OpenSetting, job: Job) -> Gen[Memory | None, Any]:
         return job.memory
     kept = yield from find_memory(there, job.memory)
     return StateMemory(kept or Memory.in_process(), job.setting.state)
+
+
+def _steer(inbox: Inbox, line: str) -> None:
+    fx.run_sync(inbox.steer(line))
+    click.echo("fxai: the next step reads this message.", err=True)
 
 
 def _open_calls_error(waiting: tuple[Pending, ...], kit: Toolkit[Any]) -> CliError:

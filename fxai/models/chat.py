@@ -435,7 +435,6 @@ class Chat(Service):
 
         The next turn starts after the end of the stream. If you stop reading early, the turn does not succeed.
         """
-
         parts: list[StreamPart] = []
 
         def collect(part: StreamPart) -> Response | None:

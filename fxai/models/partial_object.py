@@ -1,4 +1,4 @@
-r"""Partial objects: the typed answer of a model while the model writes it. `LanguageModel.stream_object` uses this module.
+r"""Partial objects: a typed answer while the model writes it. `LanguageModel.stream_object` uses this module.
 
 >>> from fxai.messages.part import TextDelta, TextStart
 >>> reader = AnswerReader(Schema.of(list[int]))
@@ -38,7 +38,7 @@ _LONGEST_LEAD: Final = 200  # maximum number of characters of a fence
 
 @final
 class ObjectPart(msgspec.Struct, Generic[_V_co], frozen=True, eq=False):
-    """A state of a typed answer that grows. In a stream, the partial of each part is a beginning of the next partial."""
+    """A state of a typed answer that grows. The partial of each part is a beginning of the next partial."""
 
     read: Callable[[], Any]
     """Returns the partial. `partial` calls it."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fxai.ui.host_app import dispatch, mount
     from fxai.ui.message_builder import ChunkError, MessageBuilder
     from fxai.ui.request import Accepted, ChatRequest, Refusal, RequestLimits, accept
-    from fxai.ui.signal import Signal, Stop, UserReply
+    from fxai.ui.signal import SentMessage, Signal, Stop, UserReply
     from fxai.ui.stream_store import StreamStore, StreamStoreError, StreamWriter
     from fxai.ui.turn import Answerer, ChatPage, ChatTurn, OnLeave, Question, TurnPages
     from fxai.ui.ui_message import UIMessage, read_message, read_messages
@@ -58,6 +58,7 @@ __all__ = [
     "Refusal",
     "RequestLimits",
     "RunInput",
+    "SentMessage",
     "Signal",
     "Stop",
     "StreamOptions",
@@ -97,7 +98,7 @@ _MODULES = {
     "message_builder": "ChunkError MessageBuilder",
     "host_app": "dispatch mount",
     "request": "Accepted ChatRequest Refusal RequestLimits accept",
-    "signal": "UserReply Signal Stop",
+    "signal": "UserReply SentMessage Signal Stop",
     "stream_store": "StreamStore StreamStoreError StreamWriter",
     "turn": "Answerer ChatPage ChatTurn OnLeave Question TurnPages",
     "ui_message": "UIMessage read_message read_messages",

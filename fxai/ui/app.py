@@ -71,7 +71,7 @@ from fxai.ui.conversation import Conversation, ConversationSummary
 from fxai.ui.conversation_store import Conversations
 from fxai.ui.event_stream import EventStream
 from fxai.ui.page import page_file
-from fxai.ui.request import ChatRequest, Refusal, accept, is_id
+from fxai.ui.request import ChatRequest, Refusal, accept, is_id, read_sent
 from fxai.ui.signal import Stop, UserReply
 from fxai.ui.stream_store import StreamStore
 from fxai.ui.turn import Answerer, ChatTurn, TurnPages
@@ -309,6 +309,7 @@ class ChatApp:
             self._route(f"{chat}/stream", self._resume, "GET"),
             self._route(f"{chat}/stop", self._stop, "POST"),
             self._route(f"{chat}/answers", self._answer, "POST"),
+            self._route(f"{chat}/messages", self._send, "POST"),
             self._route(f"{chat}/head", self._choose, "POST"),
             self._route(chat, self._show, "GET"),
             self._route(chat, self._rename, "PATCH"),
@@ -478,6 +479,14 @@ class ChatApp:
         except (KeyError, msgspec.ValidationError) as error:
             raise RefusedError(400, "invalid", f"expected questionId, action, and content: {error}") from None
         return JSONResponse({"taken": await self._ask(self._streams.signal(id_, reply))})
+
+    async def _send(self, request: Request, user: str) -> Response:
+        """Send a user message to the run of the active turn."""
+        id_, limits = request.path_params["id"], self._options.limits
+        await self._allow(user, "write", id_)
+        message = _require(read_sent(await read_json_body(request, limits.bytes, self._options.body_timeout), limits))
+        self._rate.take(user)
+        return JSONResponse({"taken": await self._ask(self._streams.signal(id_, message))})
 
     async def _small_body(self, request: Request) -> dict[str, Any]:
         parsed = parse_json(await read_json_body(request, _SMALL, self._options.body_timeout))

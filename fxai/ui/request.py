@@ -40,6 +40,7 @@ from fxai.ui.client_history import (
     read_late_answers,
 )
 from fxai.ui.conversation import Conversation, Turn
+from fxai.ui.signal import SentMessage
 from fxai.ui.ui_message import Part, UIMessage, read_message, read_messages
 
 Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
@@ -411,6 +412,34 @@ class _Acceptance:
 
 
 # -- user messages
+
+
+def read_sent(text: bytes, limits: RequestLimits = LIMITS) -> Result[SentMessage, Refusal]:
+    """Return the signal in a body: `{message, delivery?}`. `delivery` is `"steer"` (the default) or `"queue"`.
+
+    Fails with:
+        Refusal: If the form is invalid, a file is not allowed, or the body exceeds a limit.
+    """
+    parsed = parse_json(text, Limits(max_bytes=limits.bytes, max_values=limits.values, unique_keys=True))
+    data = parsed.unwrap() if isinstance(parsed, Success) else None
+    if not is_object(data):
+        return Failure(Refusal("invalid", "", "expected an object with message and delivery"))
+    delivery = data.get("delivery", "steer")
+    if delivery not in ("steer", "queue"):
+        return Failure(Refusal("invalid", "delivery", 'expected "steer" or "queue"'))
+    read = read_message(data.get("message"), "/message")
+    if not isinstance(read, Success):
+        return Failure(refuse_form(read.failure()))
+    message = read.unwrap()
+    if message.role != "user":
+        return Failure(Refusal("invalid", "message.role", "expected a user message"))
+    if not 1 <= len(message.id) <= _MOST_OF_ID:
+        return Failure(Refusal("invalid", "message.id", f"expected a string of 1 to {_MOST_OF_ID} characters"))
+    try:
+        prompt = Prompt((UserMessage(read_content(message.parts, limits, "message")),))
+    except RefusalError as refused:
+        return Failure(refused.refusal)
+    return Success(SentMessage(message.id, delivery, prompt.to_data()))
 
 
 def read_content(

@@ -1,4 +1,4 @@
-"""Signals to a turn while it runs. Use them to stop the turn or to answer its question, also from another process.
+"""Signals to an active turn. Use them to stop it, answer its question, or steer it, also from another process.
 
 >>> read_signal(write_signal(UserReply("q1", "accept", {"sure": True})))
 UserReply(question_id='q1', action='accept', content={'sure': True})
@@ -32,7 +32,23 @@ class UserReply(msgspec.Struct, frozen=True, tag="reply"):
         return hash((self.question_id, self.action))
 
 
-Signal: TypeAlias = Stop | UserReply
+@final
+class SentMessage(msgspec.Struct, frozen=True, tag="message"):
+    """A user message to the run of the turn."""
+
+    id: str
+    """The id of the message, which the client receives again when the message joins the run."""
+    delivery: Literal["steer", "queue"]
+    """The time when the message joins the run: at its next step, or after its answer. See `Inbox` of `fxai.agents`."""
+    prompt: list[Any]
+    """The message as JSON values, see `Prompt.to_data`."""
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.id, self.delivery))
+
+
+Signal: TypeAlias = Stop | UserReply | SentMessage
 """A signal to an active turn."""
 
 
@@ -44,7 +60,7 @@ def write_signal(signal: Signal) -> Any:
 def read_signal(data: Any) -> Signal:
     """Return the signal in JSON values. Raise `OSError` if they are not a valid signal."""
     try:
-        signal: Signal = msgspec.convert(data, Stop | UserReply)
+        signal: Signal = msgspec.convert(data, Stop | UserReply | SentMessage)
     except msgspec.ValidationError as error:
         raise OSError(f"invalid signal: {error}") from error
     return signal

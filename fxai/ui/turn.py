@@ -4,7 +4,8 @@ The store of conversations contains a turn before the model is called. The turn 
 is sent, so that a client that reads `finish` finds the whole turn saved. A stopped or failed turn is saved with its
 messages so far. Calls that did not finish receive the result that they were stopped.
 
-Handlers use the service `ChatPage` to show data on the page and to ask questions.
+Handlers use the service `ChatPage` to show data on the page and to ask questions. The client can send messages to the
+run, which reads them from an inbox.
 
 >>> from fxai.effects import fx
 >>> @fx.gen
@@ -26,14 +27,16 @@ from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 import anyio
 import msgspec
+from returns.result import Success
 from typing_extensions import override
 
 from fxai.agents.agent import Agent
 from fxai.agents.draft import Draft
+from fxai.agents.inbox import Inbox, InboxMessage
 from fxai.agents.state import PromptState
 from fxai.agents.stateful import StatefulPrompt
 from fxai.effects.cause import Cause, Exit, Failed
-from fxai.effects.concurrency import race
+from fxai.effects.concurrency import for_each, race
 from fxai.effects.effect import AnyEffect, AwaitValue, EffectOf, FailCause, Generate, Local, Succeed, Suspend, Sync
 from fxai.effects.service import Reference
 from fxai.effects.stream import StreamOf
@@ -45,7 +48,7 @@ from fxai.ui.chunk import Chunk, ChunkEncoder, DataPart, StreamOptions, encode_s
 from fxai.ui.conversation import Turn
 from fxai.ui.conversation_store import ConversationError, Conversations
 from fxai.ui.message_builder import ChunkError, MessageBuilder
-from fxai.ui.signal import Signal, Stop, UserReply
+from fxai.ui.signal import SentMessage, Signal, Stop, UserReply
 from fxai.ui.stream_store import StreamStoreError, StreamWriter
 from fxai.ui.ui_message import UIMessage
 
@@ -55,6 +58,7 @@ STOPPED: Final = "the user stopped it"
 LEFT: Final = "the user left"
 SHUT_DOWN: Final = "the server shut down"
 FAILED: Final = "the run failed"
+_MOST_MESSAGES: Final = 100
 _PARTS: Final = frozenset(get_args(StreamPart))
 
 
@@ -320,6 +324,7 @@ class _Running:
         self._builder = MessageBuilder(run.record.message_id, run.before)
         self._encoder = ChunkEncoder(run.options)
         self.page: _TurnPage = _TurnPage(self._show)
+        self._inbox = Inbox.in_process(capacity=_MOST_MESSAGES, on_join=self._note_joined)
         self._has_failed = False
         self._shown: Any = msgspec.UNSET  # the last state that the page received
         self._last: tuple[Chunk, ...] = ()  # the last chunks, after the turn is saved
@@ -331,7 +336,9 @@ class _Running:
         chunks = encode_stream(
             noted, self._run.options, message_id=self._run.record.message_id, earlier=self._earlier_calls()
         )
-        answering = Local(chunks.for_each(self._send), lambda context: context.put(ChatPage, self.page))
+        answering = Local(
+            chunks.for_each(self._send), lambda context: context.put(ChatPage, self.page).put(Inbox, self._inbox)
+        )
         ends: AnyEffect = race(answering.exit(), self._wait_for_stop())
         pages = self._run.pages or TurnPages()
         pages.add(self)
@@ -412,7 +419,26 @@ class _Running:
         return asked if self._run.on_leave == "continue" else race(asked, self._run.writer.left.as_(LEFT))
 
     def _take(self, signal: Signal) -> EffectOf[None]:
-        return Sync(lambda: self.page.answer(signal)) if isinstance(signal, UserReply) else Succeed(None)
+        if isinstance(signal, UserReply):
+            return Sync(lambda: self.page.answer(signal))
+        if isinstance(signal, SentMessage):
+            return Suspend(lambda: self._send_to_run(signal))
+        return Succeed(None)
+
+    def _send_to_run(self, message: SentMessage) -> EffectOf[None]:
+        read = Prompt.from_data(message.prompt)
+        known = {one.id for one in self._inbox.left}
+        if not isinstance(read, Success) or message.id in known or len(known) >= _MOST_MESSAGES:
+            return Succeed(None)  # the client reads that the message did not join
+        send = self._inbox.steer if message.delivery == "steer" else self._inbox.queue
+        return send(read.unwrap(), id=message.id)
+
+    def _note_joined(self, joined: tuple[InboxMessage, ...]) -> EffectOf[None]:
+        """Add messages to the draft, and tell the page that they joined the run."""
+        messages = [message for one in joined for message in one.messages]
+        self._draft.join(messages)
+        texts = [{"id": one.id, "text": "\n".join(message.text for message in one.messages)} for one in joined]
+        return for_each(texts, lambda one: self._show(DataPart("joined", one, one["id"]))).or_die().as_(None)
 
     def _end(self, ended: Exit[Any, Any] | str) -> AnyEffect:
         """End the turn after the answer ended, or after a stop with the reason `ended`."""

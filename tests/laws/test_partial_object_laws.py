@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +15,7 @@ from returns.result import Failure, Result, Success
 
 from fxai import Agent, AiError, LanguageModel, fx
 from fxai.effects import Backend
-from fxai.messages.reason import StructuredOutputError
+from fxai.messages import StructuredOutputError
 from fxai.models.partial_object import AnswerReader
 from fxai.schema import JsonSchema, Schema
 from fxai.schema.data import is_array, is_object
@@ -28,15 +29,21 @@ BACKENDS: tuple[Backend, ...] = ("asyncio", "trio")
 
 
 class Circle(msgspec.Struct, tag="circle", frozen=True):
+    """A circle."""
+
     radius: float
 
 
 class Square(msgspec.Struct, tag="square", frozen=True):
+    """A square."""
+
     side: int
     note: str | None = None
 
 
 class Report(msgspec.Struct, frozen=True):
+    """A report that can contain another report."""
+
     title: str
     lines: list[str]
     shapes: list[Circle | Square] = []
@@ -45,12 +52,16 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Location(BaseModel):
+    """A place."""
+
     name: str
     kind: Literal["city", "river"]
     tags: list[str] = []
 
 
 class Pair(NamedTuple):
+    """A tuple of fixed length."""
+
     left: int
     right: list[Location]
 
@@ -106,7 +117,7 @@ def test_each_value_is_a_beginning_of_the_next_value(data: Any, cuts: list[int],
 
     assert reader.is_complete
     assert seen[-1][1] == data
-    assert all(is_beginning(before[1], after[1]) for before, after in zip(seen, seen[1:], strict=False))
+    assert all(is_beginning(before[1], after[1]) for before, after in itertools.pairwise(seen))
     assert [reader.at(version) for version, _ in seen] == [value for _, value in seen]
 
 
@@ -167,7 +178,7 @@ def test_every_split_of_an_answer_has_the_same_value(
     assert [part.partial for part in own] == (seen := [part.partial for part in parts])
     assert own[-1].value == value
     assert seen[-1] == json.loads(text)
-    assert all(is_beginning(before, after) for before, after in zip(seen, seen[1:], strict=False))
+    assert all(is_beginning(before, after) for before, after in itertools.pairwise(seen))
 
 
 BROKEN = [
@@ -237,5 +248,5 @@ def test_the_value_of_an_agent_starts_again_after_an_invalid_turn() -> None:
 
 def test_an_agent_without_an_output_type_streams_no_object() -> None:
     """The message names the remedy."""
-    with pytest.raises(TypeError, match="Pass `output` to Agent.make, or use `stream`"):
+    with pytest.raises(TypeError, match="Pass `output` to Agent"):
         Agent.make("talker").stream_object("Go.")
