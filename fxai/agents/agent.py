@@ -68,6 +68,7 @@ from fxai.tools.toolkit import Toolkit
 if TYPE_CHECKING:
     from fxai.agents.state import PromptState
     from fxai.agents.stateful import StatefulPrompt
+    from fxai.agents.tool_search import ToolSearch
 
 _T = TypeVar("_T", default=Never)
 _O = TypeVar("_O", default=str)
@@ -144,6 +145,8 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     """The memory, or None."""
     prompt: StatefulPrompt[Any, Any] | None = None
     """The stateful prompt that renders each step, or None."""
+    tool_search: ToolSearch | None = None
+    """The tool search, or None if each request contains all tools."""
     changes: Changes = "auto"
     """The position of a changed instruction, section, or tool in a request. `"auto"` uses the setting of the prompt."""
 
@@ -212,6 +215,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
             hooks,
             _retries(given.pop("output_retries", OUTPUT_RETRIES)),
             changes=check_changes(given.pop("changes", "auto")),
+            tool_search=_tool_search(given.pop("tool_search", None)),
             options=Options(given),
             prompt=_prompt(prompt),
         )
@@ -519,6 +523,8 @@ def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> E
     binding = agent.binding
     if agent.hooks.stop_when and binding.is_fixed and agent.prompt is None and not agent.without_own:
         _check_stops(agent.name, agent.hooks.stop_when, binding.toolkit.tools)
+    if agent.tool_search is not None and binding.is_fixed and agent.prompt is None:
+        agent.tool_search.check(agent.name, binding.toolkit.tools)
     plan = RunPlan(
         binding.toolkit,
         agent.options.to_round(),
@@ -530,6 +536,7 @@ def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> E
         agent.output,
         agent.output_retries,
         without_own=agent.without_own,
+        tool_search=agent.tool_search,
         prompt=None if agent.prompt is None else agent.prompt.plan(state),
         changes=agent.prompt.changes if agent.changes == "auto" and agent.prompt is not None else agent.changes,
     )
@@ -575,6 +582,16 @@ def _prompt(given: Any) -> Any:
         advice = "Pass StatefulPrompt.make(name, f), and pass the message of the user to execute"
         raise TypeError(f"prompt must be a StatefulPrompt, got {given!r}. {advice}.")
     return cast(Any, given)
+
+
+def _tool_search(given: Any) -> ToolSearch | None:
+    if given is None:
+        return None
+    from fxai.agents.tool_search import ToolSearch
+
+    if not isinstance(given, ToolSearch):
+        raise TypeError(f"tool_search must be a ToolSearch, got {given!r}. Pass ToolSearch(max_results=…, always=…).")
+    return given
 
 
 def _retries(given: Any) -> int:

@@ -381,6 +381,7 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
     # The work after a step is inline: with one generator for each run, thousands of waiting runs use less memory.
     plan = run.plan
     has_changes = plan.tools_now is not None or plan.prompt is not None or run.appending is not None
+    has_changes |= plan.tool_search is not None
     is_prepared = has_changes or bool(plan.prepare_step)
     step: StepRequest | AiError | None
     inbox = run.inbox
@@ -416,7 +417,7 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
 def _start(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     """Start the clock of the run and execute the tool calls that its history approves."""
     plan = run.plan
-    if plan.changes != "rewrite":
+    if plan.changes != "rewrite" or plan.tool_search is not None:
         yield from _choose_changes(run)
     if plan.deadline is not None or plan.budget.seconds is not None:
         run.start(plan.deadline or Deadline.after((yield _CLOCK), plan.budget.seconds or 0))
@@ -439,17 +440,24 @@ def _check_results(run: Run) -> Program:
 
 
 def _choose_changes(run: Run) -> Program:
-    """Choose the position of changes in the requests of the run, by the facts about its model."""
+    """Choose the position of changes and the search of tools in the run, by the facts about its model."""
     plan = run.plan
     model: LanguageModel | None = yield Ask(_find_model)
-    if plan.model is not None and (plan.changes == "append" or plan.prompt is not None or plan.growth is not None):
+    is_needed = plan.changes == "append" or plan.tool_search is not None
+    if plan.model is not None and (is_needed or plan.prompt is not None or plan.growth is not None):
         models: HeldModels = yield _hold_models(run)
         model = yield Fold(
             models.model_of(plan.model).open(), lambda _: Succeed(None), None
         )  # the first request reports a failure of the model
     facts = None if model is None else model.facts
-    if plan.changes == "append" or (facts is not None and facts.binds_thinking):
-        changes_tools = facts is not None and facts.tool_changes_between is True
+    changes_tools = facts is not None and facts.tool_changes_between is True
+    appends = plan.changes == "append"
+    if plan.tool_search is not None:
+        from fxai.agents.tool_search import Searching
+
+        run.searching = Searching(plan.tool_search, facts)
+        appends = appends or (plan.changes == "auto" and changes_tools)
+    if appends or (plan.changes == "auto" and facts is not None and facts.binds_thinking):
         last = run.growth.last
         run.appending = Appending(changes_tools=changes_tools, tools=() if last is None else last.request.tools)
         if run.rendering is not None:
@@ -574,6 +582,9 @@ def _start_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Pr
         if bound is LATE:
             return LATE
         toolkit, handlers = bound.toolkit, bound.layer
+    if run.searching is not None:
+        toolkit, own = run.searching.offer(toolkit, run.history, run.options), run.searching.handlers
+        handlers = own if handlers is None else handlers if own is None else handlers | own
     number, steps = len(run.steps) + 1, Steps(run.steps)
     setup = StepSetup(number, steps, run.shown, toolkit, run.options, handlers=handlers)
     return setup if render is None else (yield run.cut(render(setup)))

@@ -63,6 +63,7 @@ from fxai.tools.toolkit import BoundToolkit, Toolkit
 if TYPE_CHECKING:
     from fxai.agents.rendering import Rendering, RenderPlan
     from fxai.agents.state import PromptState
+    from fxai.agents.tool_search import Searching, ToolSearch
 
 OnDefect: TypeAlias = Callable[[Answer[Any]], AnyEffect]
 """A function that receives the answer so far if a defect ends the run."""
@@ -108,6 +109,8 @@ class RunPlan(msgspec.Struct, frozen=True):
     """The position of changed definitions in a request."""
     model: LayerOf[Any, Any, Any] | None = None
     """The model of the agent, or None if its steps use the model in the context."""
+    tool_search: ToolSearch | None = None
+    """The tool search, or None if each step receives all tools."""
     growth: Growth | None = None
     """The requests of the conversation so far, or None if the run does not continue a memory."""
 
@@ -153,6 +156,7 @@ class Run:
         "plan",
         "rendering",
         "scope",
+        "searching",
         "shown",
         "steps",
         "tokens",
@@ -184,6 +188,7 @@ class Run:
         self.models: HeldModels | None = None
         self.rendering: Rendering | None = None
         self.asked: StepSetup | None = None  # the setup of the last prepared step
+        self.searching: Searching | None = None
         self.appending: Appending | None = None  # None if changes have their usual position
         self.declared: tuple[AnyTool, ...] | None = None  # the tools in the next request, if the run appends changes
         self.growth: Growth = Growth() if plan.growth is None else plan.growth

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Never, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias, cast, final
 
 import msgspec
 from typing_extensions import TypeAliasType, TypeIs, TypeVar, Unpack, override
@@ -27,6 +27,9 @@ from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import RoundOptions, ToolChoices
 from fxai.schema.data import frozen
 from fxai.tools.toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from fxai.agents.tool_search import ToolSearch
 
 _H = TypeVar("_H")
 _E = TypeVar("_E", default=Never)
@@ -253,6 +256,8 @@ class AgentOptions(RoundOptions, total=False):
     changes: Changes
     """The position of a changed instruction, section, or tool in a request: `"rewrite"`, `"append"`, or `"auto"` (the
     default), which depends on the facts about the model."""
+    tool_search: ToolSearch | None
+    """The search of tools among hundreds. Default: None, and each request contains all tools."""
     output_retries: int
     """Maximum number of requests to correct an invalid output. Each request lists the validation errors. Default: 2."""
 

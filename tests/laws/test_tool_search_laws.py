@@ -1,0 +1,278 @@
+"""The laws of tool search: exact names, honest results, found tools that stay, and requests that grow."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from returns.result import Success
+
+from fxai import Agent, EmbeddingModel, Layer, Memory, Tool, Toolkit, fx
+from fxai.agents import Answer, ToolSearch
+from fxai.annotations import DeferLoading, Idempotent
+from fxai.durable import Runs, durable
+from fxai.effects import Backend, Effect
+from fxai.messages import AiError, Prompt, RateLimitError, ToolMessage
+from fxai.models import Embeddings, ToolChoice
+from fxai.providers import anthropic, openai
+from fxai.testing import ScriptedModel, call, text
+from fxai.tools.tool_index import ToolIndex
+from tests.kit.tool_requests import LARGE, MANY, large_server, many_servers, recall
+
+BACKENDS: tuple[Backend, ...] = ("asyncio", "trio")
+INDEXES = {"large": ToolIndex(large_server()), "many": ToolIndex(many_servers())}
+
+# -- the ranking
+
+
+def _found(index: ToolIndex, requests: Sequence[tuple[str, str]], most: int) -> list[list[str]]:
+    return [[tool.name for tool in index.search(query, most)] for query, _ in requests]
+
+
+def test_requests_in_other_words_find_their_tools() -> None:
+    """Five of 344 tools, and five of 99 tools, contain the right tool for at least four of five requests."""
+    assert len(INDEXES["large"].tools) == 344
+    assert len(INDEXES["many"].tools) == 99
+    assert recall(_found(INDEXES["large"], LARGE, 5), LARGE) >= 45
+    assert recall(_found(INDEXES["many"], MANY, 5), MANY) >= 37
+
+
+@given(st.sampled_from(["large", "many"]), st.data(), st.integers(1, 5), st.booleans())
+def test_exact_names_are_always_first(which: str, data: st.DataObject, most: int, upper: bool) -> None:
+    """For any names within any words, the named tools come first, also if they are more than the maximum."""
+    index = INDEXES[which]
+    named = data.draw(st.lists(st.sampled_from(index.tools), min_size=1, max_size=7, unique_by=lambda one: one.name))
+    words = data.draw(st.lists(st.sampled_from(["please", "open", "the", "mail", "(", ","]), max_size=3))
+    query = " ".join([*words, *[tool.name.upper() if upper else tool.name for tool in named]])
+    found = index.search(query, most)
+
+    assert {tool.name for tool in named} == {tool.name for tool in found[: len(named)]}
+    assert len(found) == max(len(named), min(most, len(found)))
+
+
+@given(st.text(max_size=60))
+def test_any_query_has_a_result_without_duplicates(query: str) -> None:
+    """Tools in the result occur once, and the maximum holds."""
+    for index in INDEXES.values():
+        found = [tool.name for tool in index.search(query, 4)]
+
+        assert len(set(found)) == len(found) <= max(4, len(query))
+
+
+def test_a_query_without_a_match_finds_nothing() -> None:
+    """Words that occur in no tool, and words that mean nothing, have no result. A name on the wire has one."""
+    dotted = Tool.make("Calculator.add", description="Adds.")
+    assert INDEXES["large"].search("xylophone qwertz", 5) == ()
+    assert INDEXES["many"].search("what is the", 5) == ()
+    assert INDEXES["many"].search("", 5) == ()
+    assert ToolIndex(()).search("mail", 5) == ()
+    assert ToolIndex((dotted,)).search("calculator__ADD", 5) == (dotted,)
+
+
+# -- runs
+
+names = [f"report_{number}" for number in range(20)]
+reports = Toolkit.make(*[Tool.make(name, description=f"Report {name[7:]}.", success=str) for name in names])
+search = Tool.make("search", success=str)
+kit = reports.merge(Toolkit.make(search))
+
+
+def _handlers() -> Any:
+    def handler(tool: Any) -> Any:
+        def answer(_: object) -> Success[str]:
+            return Success(tool.name)
+
+        return tool.handler(answer)
+
+    return Layer.merge_all(*map(handler, kit))
+
+
+def _run(agent: Any, model: ScriptedModel, prompt: Any = "Go.", backend: Backend = "asyncio") -> Answer[str]:
+    answer: Answer[str] = fx.run(agent.execute(prompt).provide(_handlers()).provide(model.layer), backend=backend)
+    return answer
+
+
+def _tools(model: ScriptedModel) -> list[list[str]]:
+    return [[tool.name for tool in request.tools] for request in model.requests]
+
+
+SCRIPTS = st.lists(st.tuples(st.booleans(), st.sampled_from(names)), min_size=1, max_size=6)
+
+
+@given(SCRIPTS, st.sampled_from(BACKENDS))
+def test_found_tools_stay_and_each_break_is_recorded(script: list[tuple[bool, str]], backend: Backend) -> None:
+    """A model can call exactly the tools that it received, and they only become more."""
+    turns = [call("search_tools", {"query": name}) if finds else call(name, {}) for finds, name in script]
+    model = ScriptedModel.make([*turns, text("Done.")])
+    agent = Agent.make("finder", toolkit=kit, tool_search=ToolSearch(max_results=1, always=("search",)))
+    answer = _run(agent, model, backend=backend)
+    streamed = ScriptedModel.make([*turns, text("Done.")])
+    fx.run(agent.stream("Go.").provide(_handlers()).provide(streamed.layer).drain(), backend=backend)
+    found: list[str] = []
+    for at, (finds, name) in enumerate(script):
+        assert answer.steps[at].record.tools == ("search", "search_tools", *found)
+        result = answer.steps[at].results[0]
+        assert result.is_failure == (not finds and name not in found)
+        if name not in found:
+            found.append(name)  # also a tool that the model called without a search
+    shown = _tools(model)
+    breaks = [step.record.prefix_break for step in answer.steps]
+
+    assert shown == _tools(streamed)
+    assert shown[0] == ["search", "search_tools"]
+    assert all(after[: len(before)] == before for before, after in itertools.pairwise(shown))
+    assert breaks == [None, *["tools" if a != b else None for a, b in itertools.pairwise(shown)]]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_the_prefix_stays_at_a_provider_with_added_tools(provider: str, backend: Backend) -> None:
+    """No step records a break, and the request of the provider starts with the same tools and messages."""
+    facts = openai.facts("gpt-5.5") if provider == "openai" else anthropic.facts("claude-opus-5")
+    turns = [call("search_tools", {"query": "report_7"}), call("report_7", {}), text("Done.")]
+    model = ScriptedModel.make(turns, facts=facts)
+    agent = Agent.make("finder", toolkit=kit, tool_search=ToolSearch(max_results=1, always=("search",)))
+    answer = _run(agent, model, backend=backend)
+    if provider == "openai":
+        bodies: list[Any] = [openai.prepare_request(one, model="gpt-5.5").fields for one in model.requests]
+        messages = [body["input"] for body in bodies]
+    else:
+        bodies = [anthropic.prepare_request(one, model="claude-opus-5").body for one in model.requests]
+        messages = [body["messages"] for body in bodies]
+
+    assert [step.record.prefix_break for step in answer.steps] == [None, None, None]
+    assert [result.result for result in answer.steps[1].results] == ["report_7"]
+    assert [[tool["name"] for tool in body["tools"]] for body in bodies] == [["search", "search_tools"]] * 3
+    assert "report_7" in str(messages[1][len(messages[0]) :])
+    assert len(str(messages[0])) < len(str(messages[1])) < len(str(messages[2]))
+
+
+def test_found_tools_stay_for_the_conversation() -> None:
+    """The next run of a memory offers the found tool at once, and a call that waits for approval runs there."""
+    secret = Tool.make("secret", description="A secret.", success=str, needs_approval=True)
+    more = kit.merge(Toolkit.make(secret))
+    agent = Agent.make("finder", toolkit=more, tool_search=ToolSearch(max_results=1)).with_memory(Memory.in_process())
+    model = ScriptedModel.make([call("search_tools", {"query": "secret"}), call("secret", {}), text("Told.")])
+
+    def run(prompt: Any) -> Any:
+        layer = _handlers() | secret.handler(lambda _: Success("told")) | model.layer
+        return fx.run(agent.execute(prompt).provide(layer))
+
+    pending = run("Tell me.")
+    answer = run(Prompt((ToolMessage.make(pending.pending[0].approve()),)))
+
+    assert pending.ended == "pending"
+    assert answer.text == "Told."
+    assert _tools(model)[-1] == ["search_tools", "secret"]
+
+
+def test_the_provider_can_search() -> None:
+    """All other tools are deferred in each request, and any of them runs. Without facts, fxai searches itself."""
+    agent = Agent.make("finder", toolkit=kit, tool_search=ToolSearch(always=("search",), hosted=openai.tool_search()))
+    model = ScriptedModel.make([call("report_3", {}), text("Done.")], facts=openai.facts("gpt-5.5"))
+    plain = ScriptedModel.make([text("Done.")])
+    answer = _run(agent, model)
+    _run(agent, plain)
+    request = model.requests[0]
+
+    assert answer.steps[0].results[0].result == "report_3"
+    assert answer.steps[1].record.prefix_break is None
+    assert [tool.name for tool in request.tools] == ["search", *names, "tool_search"]
+    assert [tool.name for tool in request.tools if tool.get(DeferLoading)] == names
+    assert _tools(plain) == [["search", "search_tools"]]
+
+
+class Meaning(EmbeddingModel):
+    """An embedding model that knows that income and report 9 mean the same, or that fails."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.asked: list[int] = []
+        self._fails = fails
+
+    def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
+        """Return a vector for each text."""
+        self.asked.append(len(texts))
+        if self._fails:
+            return fx.fail(AiError("Meaning", "embed", RateLimitError()))
+        return fx.succeed(Embeddings(tuple(map(self._vector, texts))))
+
+    def _vector(self, said: str) -> tuple[float, ...]:
+        return (1.0, 0.0) if "income" in said or said.startswith("report_9:") else (0.1, 1.0)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_embedding_model_ranks_by_meaning(fails: bool) -> None:
+    """The tools are embedded once. If the model fails, the words alone rank."""
+    meaning = Meaning(fails=fails)
+    option = ToolSearch(max_results=1, embedding=Layer.succeed(EmbeddingModel, meaning))
+    agent = Agent.make("finder", toolkit=reports, tool_search=option)
+    queries = [call("search_tools", {"query": query}) for query in ("income", "income", "report_4")]
+    answer = _run(agent, ScriptedModel.make([*queries, text("Done.")]))
+    found = [[one.name for one in step.results[0].result.tools] for step in answer.steps[:3]]
+
+    assert found == [["report_9"], ["report_9"], ["report_4"]] if not fails else [[], [], ["report_4"]]
+    assert meaning.asked == ([21, 21, 21] if fails else [21, 1, 1])
+
+
+def test_no_match_is_a_result_that_says_so() -> None:
+    """The model reads the number of the tools, and a required tool is in the request without a search."""
+    model = ScriptedModel.make([call("search_tools", {"query": "weather"}), text("None.")])
+    answer = _run(Agent.make("finder", toolkit=kit, tool_search=ToolSearch(), tool_choice="auto"), model)
+    chosen = ScriptedModel.make([call("report_3", {}), text("Done.")])
+    one = ToolChoice.tool("report_3")
+    _run(Agent.make("finder", toolkit=kit, tool_search=ToolSearch(), tool_choice=one), chosen)
+
+    assert answer.steps[0].results[0].result.note == "No tool matches. 21 tools exist. Search again with other words."
+    assert _tools(chosen)[0] == ["report_3", "search_tools"]
+
+
+def test_a_resumed_run_offers_the_found_tools() -> None:
+    """The journal contains the results of the search, so the index is not asked again."""
+
+    class Crash(BaseException):
+        """Stands for the end of the process."""
+
+    crashes = [True]
+
+    def handle(_: object) -> Any:
+        if crashes:
+            raise Crash
+        return Success("done")
+
+    work = Tool.make("work", success=str).annotate(Idempotent, True)
+    agent: Any = Agent.make("finder", toolkit=Toolkit.make(work, search), tool_search=ToolSearch(always=("search",)))
+    store, turns = Runs.in_process(), [call("search_tools", {"query": "work"}), call("work", {}), text("Done.")]
+
+    def run(model: ScriptedModel) -> Any:
+        layer = work.handler(handle) | search.handler(lambda _: Success("")) | model.layer
+        return fx.run(agent.execute("Go.").provide(durable(layer, run="r", store=store)))
+
+    with pytest.raises(Crash):
+        run(ScriptedModel.make(turns[:2]))
+    crashes.clear()
+    model = ScriptedModel.make(turns[2:])
+
+    assert run(model).text == "Done."
+    assert _tools(model) == [["search", "search_tools", "work"]]
+
+
+def test_wrong_options_are_refused() -> None:
+    """Each error names the wrong value and the remedy."""
+    wrong: Any = True
+    wrong_names: Any = "search"
+    with pytest.raises(ValueError, match=r"has no tool 'serch' \(did you mean 'search'\?\)\. Correct `always`"):
+        _ = Agent.make("a", toolkit=kit, tool_search=ToolSearch(always=("serch",))).execute("Go.")
+    with pytest.raises(ValueError, match="has its own tool 'search'"):
+        _ = Agent.make("a", toolkit=kit, tool_search=ToolSearch(name="search")).execute("Go.")
+    with pytest.raises(TypeError, match="tool_search must be a ToolSearch, got True"):
+        Agent.make("a", toolkit=kit, tool_search=wrong)
+    with pytest.raises(ValueError, match="max_results must be at least 1, got 0"):
+        ToolSearch(max_results=0)
+    with pytest.raises(TypeError, match="always must be names of tools, got 'search'"):
+        ToolSearch(always=wrong_names)
+    with pytest.raises(ValueError, match="hosted must be a search tool of a provider, got 'search'"):
+        ToolSearch(hosted=search)
