@@ -155,6 +155,11 @@ class Inbox(Service):
         with self._lock:
             self._reader = None
 
+    @property
+    def is_empty(self) -> bool:
+        """True if every message has joined a run."""
+        return not self._left
+
     def unread(self, known: Container[str]) -> tuple[InboxMessage, ...]:
         """Return the messages whose ids a run does not know yet."""
         with self._lock:

@@ -471,6 +471,8 @@ def read_inbox(run: Run, inbox: Inbox, *, at_end: bool) -> Steps:
 
     If the time limit passes or the journal fails, the messages stay in the inbox.
     """
+    if run.around is None and inbox.is_empty:
+        return
     run.in_round = False
     arrived: AnyEffect = Sync(lambda: inbox.unread(run.known))
     if run.around is not None:

@@ -121,13 +121,27 @@ class ToolSearch(msgspec.Struct, frozen=True):
 class Searching:
     """The tool search of a run: the tools that the model receives in each step."""
 
-    __slots__ = ("_by_provider", "_found", "_options", "_read", "_rest", "_tool")
+    __slots__ = (
+        "_by_provider",
+        "_found",
+        "_offered",
+        "_options",
+        "_read",
+        "_rest",
+        "_state",
+        "_tool",
+        "_toolkit",
+        "handlers",
+    )
 
     def __init__(self, options: ToolSearch, facts: ModelFacts | None) -> None:
         self._options = options
         self._by_provider = options.hosted is not None and facts is not None and facts.tool_search is True
         self._found: dict[str, None] = {}  # in the order of their discovery
         self._read = 0  # the number of messages that this run has searched for results
+        self._toolkit: Toolkit[Any] = Toolkit.empty()  # all tools of the last step
+        self._state: tuple[tuple[str, ...], int] = ((), 0)  # the chosen tools and the number of the found tools
+        self._offered: Toolkit[Any] = self._toolkit
         self._rest: tuple[AnyTool, ...] = ()
         self._tool = Tool.make(
             options.name,
@@ -135,11 +149,8 @@ class Searching:
             parameters=ToolQuery,
             success=FoundTools,
         ).annotate_all({Readonly: True, Idempotent: True, Destructive: False, OpenWorld: False})
-
-    @property
-    def handlers(self) -> LayerOf[Any, Any, Any] | None:
+        self.handlers: LayerOf[Any, Any, Any] | None = None if self._by_provider else self._tool.handler(self._search)
         """The layer of the search tool, or None if the provider searches."""
-        return None if self._by_provider else self._tool.handler(self._search)
 
     def offer(self, toolkit: Toolkit[Any], history: Prompt, options: RoundOptions) -> Toolkit[Any]:
         """Return the tools of a step: the tools that the model always receives, the search tool, and the found tools.
@@ -149,17 +160,24 @@ class Searching:
             history: The conversation. Its results of searches and its calls name found tools.
             options: The options of the request, whose tool choice can name tools.
         """
-        named = _chosen(options)
-        always = {*self._options.always, *named}
+        if not self._by_provider:
+            self._read_results(history)
+        state = (_names_of_choice(options), len(self._found))
+        if toolkit is self._toolkit and state == self._state:
+            return self._offered
+        self._toolkit, self._state = toolkit, state
+        always = {*self._options.always, *state[0]}
         first = [tool for tool in toolkit if tool.name in always or tool.provider is not None]
         rest = self._rest = tuple(tool for tool in toolkit if tool.name not in always and tool.provider is None)
-        if not rest:
-            return toolkit
-        if self._by_provider and self._options.hosted is not None:
-            return Toolkit.of([*first, *(tool.annotate(DeferLoading, True) for tool in rest), self._options.hosted])
-        self._read_results(history)
         here = {tool.name: tool for tool in rest}
-        return Toolkit.of([*first, self._tool, *(here[name] for name in self._found if name in here)])
+        if self._by_provider and self._options.hosted is not None and rest:
+            deferred = [tool.annotate(DeferLoading, True) for tool in rest]
+            self._offered = Toolkit.of([*first, *deferred, self._options.hosted])
+        elif rest:
+            self._offered = Toolkit.of([*first, self._tool, *(here[name] for name in self._found if name in here)])
+        else:
+            self._offered = toolkit
+        return self._offered
 
     def _read_results(self, history: Prompt) -> None:
         for at in range(self._read, len(history)):
@@ -198,7 +216,7 @@ class Searching:
         return FoundTools([], f"No tool matches. {len(self._rest)} tools exist. Search again with other words.")
 
 
-def _chosen(options: RoundOptions) -> tuple[str, ...]:
+def _names_of_choice(options: RoundOptions) -> tuple[str, ...]:
     """Return the tools that the tool choice names."""
     choice = options.get("tool_choice")
     return choice.names if isinstance(choice, ToolChoice) else ()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
@@ -43,6 +43,7 @@ _UNIT: Final = rf"\\u(?:(?![dD][89a-fA-F]){_HEX}{{4}}|[dD][89abAB]{_HEX}{{2}}\\u
 _STRING: Final = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|{_UNIT})*+')
 _PAIR: Final = rf"[dD][89abAB]{_HEX}{{2}}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?"
 _CUT: Final = re.compile(rf"\\(?:u(?:{_HEX}{{0,3}}|{_PAIR})?)?")
+_TYPES: Final[Mapping[_Kind, str]] = {"{": "object", "[": "array", '"': "string"}
 _WORDS: Final = ("true", "false", "null")
 _MOST_APPLIED: Final = 64  # maximum number of schemas that apply to one member
 _NO_PARTS: tuple[Part, ...] = ()
@@ -278,7 +279,10 @@ class JsonReader:
         around = self._stack[-1]
         if self._members is not None and kind != '"':
             parts = self._members.narrow(parts, kind)
-        opened = around.inner[len(around.ends)] = _Opened(kind, self._grow(), around.key, parts, pointer)
+        opened = _Opened(kind, self._next, around.key, parts, pointer)
+        if _may_be(parts, kind):  # otherwise the value never shows this member
+            around.inner[len(around.ends)] = opened
+            self._grow()
         return opened
 
     def _open(self, kind: Literal["{", "["]) -> None:
@@ -393,7 +397,7 @@ def _inner_schema(part: Part, key: str | int) -> Any:
 
 
 def _may_be(parts: tuple[Part, ...], kind: _Kind) -> bool:
-    name = "object" if kind == "{" else "array"
+    name = _TYPES[kind]
     for part in parts:
         schema = part.schema if is_object(part.schema) else {}
         types = schema.get("type", name)

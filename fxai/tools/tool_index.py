@@ -106,7 +106,7 @@ class ToolIndex:
 
     def rank(self, query: str) -> tuple[int, ...]:
         """Return the positions of the tools that share a word with a request, best first."""
-        wanted = _wanted(query[:_LONGEST])
+        wanted = _weights_of(query[:_LONGEST])
         scores: defaultdict[int, float] = defaultdict(float)
         for word, weight in wanted.items():
             found = self._postings.get(word, ())
@@ -160,7 +160,7 @@ def _stems(text: str) -> list[str]:
     return [_stem(word) for found in _WORD.findall(text) if (word := found.casefold()) not in _IGNORED]
 
 
-def _wanted(query: str) -> Mapping[str, float]:
+def _weights_of(query: str) -> Mapping[str, float]:
     """Return the words of a request with their weights: 1, or less for words with the same meaning."""
     words = _stems(query)
     wanted = {other: _ALIKE for word in words for other in _alike().get(word, ())}

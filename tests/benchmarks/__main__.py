@@ -29,6 +29,7 @@ SECTIONS = (
     "ui",
     "telemetry",
     "cluster",
+    "features",
 )
 
 

@@ -204,9 +204,9 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 363,
+    "modules": 372,
     "modules with one importer and under 120 lines": 10,
-    "lines": 104_300,
+    "lines": 108_000,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 100,
@@ -231,6 +231,7 @@ Types of pydantic: 4 modules and 1,600 lines, with the keys of mappings and the 
 The public API of DBOS instead of its private calls: 2 modules and 400 lines.
 Requests that only grow: 4 modules and 1,500 lines; a run compares each request with the previous one, in 10 functions.
 Models as data, the request form, and histories and answers from elsewhere: 11 modules and 4,500 lines.
+Tool search, inboxes, and objects that stream: 4 modules and 1,600 lines.
 """
 
 
