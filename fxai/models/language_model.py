@@ -263,8 +263,8 @@ class LanguageModel(Service):
         fails immediately with `StructuredOutputError`, which contains the text so far and the location, and fxai stops
         the model. A property that occurs twice is also invalid. Otherwise, the stream fails like `generate_object`.
 
-        If the provider requires another form of the schema, fxai converts the whole text back at its end. The stream
-        then has the last part only.
+        If the provider requires another form of the schema, fxai converts the text back while it arrives. If the model
+        has no structured output and answers by a call of a tool, the stream has the last part only.
         """
         return object_stream(Prompt.make(prompt), Schema[Any].of(schema), toolkit, options)
 

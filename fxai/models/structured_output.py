@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator
 from itertools import islice
-from typing import Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import msgspec
 from returns.result import Success
@@ -26,6 +26,9 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
 from fxai.schema.request_form import RequestForm, RequestRules, request_form
 from fxai.schema.strict import StrictForm, StrictRules, UnsupportedFeature, strict_form
+
+if TYPE_CHECKING:
+    from fxai.models.answer_writer import AnswerWriter
 
 _NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 _LONGEST: Final = 64  # the smallest limit of the providers
@@ -115,8 +118,21 @@ class AnswerForm(msgspec.Struct, frozen=True):
     @property
     def verbatim(self) -> bool:
         """True if the text of the model is the answer itself, so that you can show it during streaming."""
-        form = self.form or self._as_parameters
-        return not self.wrapped and (form is None or form.document == self.asked)
+        if self.wrapped:
+            return False
+        form = self.form
+        if form is not None:
+            return form.is_same
+        parameters = self._as_parameters
+        return parameters is None or parameters.document == self.asked
+
+    def writer(self) -> AnswerWriter | None:
+        """Return a writer that converts the text of an answer while it arrives, or None if it must be complete."""
+        if self.tool is not None or (self.form is None and self._as_parameters is not None):
+            return None
+        from fxai.models.answer_writer import AnswerWriter
+
+        return AnswerWriter(None if self.form is None else self.form.node, wrapped=self.wrapped)
 
     def value(self, written: Any) -> Any:
         """Return the value of the answer from the model's value. Return any other value unchanged."""

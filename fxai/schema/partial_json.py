@@ -19,7 +19,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from fxai.schema.engine import Engine
     from fxai.schema.part import Part
 
-_Kind: TypeAlias = Literal["{", "[", '"']
+OpenKind: TypeAlias = Literal["{", "[", '"']
+"""The kind of a value that can be incomplete: an object, an array, or a string."""
+
 _State: TypeAlias = Literal["value", "first value", "key", "first key", "colon", "after", "string", "atom", "end"]
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -43,7 +45,7 @@ _UNIT: Final = rf"\\u(?:(?![dD][89a-fA-F]){_HEX}{{4}}|[dD][89abAB]{_HEX}{{2}}\\u
 _STRING: Final = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|{_UNIT})*+')
 _PAIR: Final = rf"[dD][89abAB]{_HEX}{{2}}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?"
 _CUT: Final = re.compile(rf"\\(?:u(?:{_HEX}{{0,3}}|{_PAIR})?)?")
-_TYPES: Final[Mapping[_Kind, str]] = {"{": "object", "[": "array", '"': "string"}
+_TYPES: Final[Mapping[OpenKind, str]] = {"{": "object", "[": "array", '"': "string"}
 _WORDS: Final = ("true", "false", "null")
 _MOST_APPLIED: Final = 64  # maximum number of schemas that apply to one member
 _NO_PARTS: tuple[Part, ...] = ()
@@ -71,8 +73,8 @@ class _Opened:
 
     __slots__ = ("end", "ends", "inner", "key", "kind", "members", "name", "parts", "pointer", "start")
 
-    def __init__(self, kind: _Kind, start: int, name: str, parts: tuple[Part, ...], pointer: str | None) -> None:
-        self.kind: _Kind = kind
+    def __init__(self, kind: OpenKind, start: int, name: str, parts: tuple[Part, ...], pointer: str | None) -> None:
+        self.kind: OpenKind = kind
         self.members: Any = {} if kind == "{" else []
         """The complete members. For a string, its pieces."""
         self.start, self.name, self.parts, self.pointer = start, name, parts, pointer
@@ -105,6 +107,19 @@ class _Opened:
         return shown if inner is None else {**shown, inner.name: inner.at(version)}
 
 
+class JsonListener(Protocol):
+    """A receiver of the values of a reader in the order of the text. `key` is the key or the index of a value."""
+
+    def start(self, kind: OpenKind, key: str | int, /) -> None:
+        """Receive the start of an object, an array, or a string."""
+
+    def add(self, piece: str, /) -> None:
+        """Receive a piece of a string."""
+
+    def end(self, value: Any, key: str | int, /, *, began: bool) -> None:
+        """Receive a complete value. `began` is false for numbers and words, which have no start."""
+
+
 @final
 class JsonReader:
     """A reader of one JSON text in pieces.
@@ -113,17 +128,19 @@ class JsonReader:
     numbers appear when they are complete. The version numbers the values.
 
     Args:
+        listener: A receiver of the values, or None.
         document: The schema of the whole value, or None. With a schema, the reader validates each complete member below
             the root, and refuses a second member with the same key.
     """
 
-    def __init__(self, document: JsonSchema | None = None) -> None:
+    def __init__(self, document: JsonSchema | None = None, listener: JsonListener | None = None) -> None:
         self.version = 0
         """The number of the present value. It grows only if the value grows."""
         self.faults: tuple[Fault, ...] = ()
         """The errors of the first invalid member. The reader stops at this member."""
         self.is_broken = False
         """True if the text is not the beginning of a JSON text, or is nested too deeply."""
+        self._listener = listener
         self._members = None if document is None else _Members.of(document)
         root = _NO_PARTS if self._members is None else self._members.root
         self._top = _Opened("[", 0, "", root, None)  # its only member is the whole value
@@ -226,6 +243,8 @@ class JsonReader:
         if self._string is None:
             self._pieces.append(piece)
         else:
+            if self._listener is not None:
+                self._listener.add(piece)
             self._string.members.append(piece)
             self._string.ends.append(self._grow())
 
@@ -233,7 +252,7 @@ class JsonReader:
         string, self._string = self._string, None
         if string is not None:
             string.end = self._next
-            self._complete(string.whole, string.parts, string.pointer)
+            self._complete(string.whole, string.parts, string.pointer, began=True)
             return
         around, self._state = self._stack[-1], "colon"
         around.key = "".join(self._pieces)
@@ -274,11 +293,13 @@ class JsonReader:
         parts = _NO_PARTS if self._members is None else self._members.inside(around.parts, key)
         return parts, pointer_to(pointer, key)
 
-    def _start(self, kind: _Kind) -> _Opened:
+    def _start(self, kind: OpenKind) -> _Opened:
         parts, pointer = self._location()
         around = self._stack[-1]
         if self._members is not None and kind != '"':
             parts = self._members.narrow(parts, kind)
+        if self._listener is not None:
+            self._listener.start(kind, around.key if around.kind == "{" else len(around.members))
         opened = _Opened(kind, self._next, around.key, parts, pointer)
         if _may_be(parts, kind):  # otherwise the value never shows this member
             around.inner[len(around.ends)] = opened
@@ -293,10 +314,12 @@ class JsonReader:
     def _close(self) -> None:
         closed = self._stack.pop()
         closed.end = self._next
-        self._complete(closed.members, closed.parts, closed.pointer)
+        self._complete(closed.members, closed.parts, closed.pointer, began=True)
 
-    def _complete(self, value: Any, parts: tuple[Part, ...], pointer: str | None) -> None:
+    def _complete(self, value: Any, parts: tuple[Part, ...], pointer: str | None, *, began: bool = False) -> None:
         around = self._stack[-1]
+        if self._listener is not None:
+            self._listener.end(value, around.key if around.kind == "{" else len(around.members), began=began)
         is_complete = around is self._top
         if self._members is not None and not is_complete:  # decoding judges the whole value
             self.faults = tuple(self._members.faults(parts, value, pointer or ""))
@@ -342,7 +365,7 @@ class _Members:
             known = self._known[ids] = self._all(part.under(inner) for part, inner in found)
         return known
 
-    def narrow(self, parts: tuple[Part, ...], kind: _Kind) -> tuple[Part, ...]:
+    def narrow(self, parts: tuple[Part, ...], kind: OpenKind) -> tuple[Part, ...]:
         """Return the schemas of an object or an array, also of the only alternative of a union that can be valid."""
         more: list[Part] = []
         for part in parts:
@@ -396,7 +419,7 @@ def _inner_schema(part: Part, key: str | int) -> Any:
     return schema.get("additionalItems", _ABSENT) if is_array(items) else items
 
 
-def _may_be(parts: tuple[Part, ...], kind: _Kind) -> bool:
+def _may_be(parts: tuple[Part, ...], kind: OpenKind) -> bool:
     name = _TYPES[kind]
     for part in parts:
         schema = part.schema if is_object(part.schema) else {}

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from returns.result import Failure, Result, Success
@@ -17,9 +17,11 @@ from fxai import Agent, AiError, LanguageModel, fx
 from fxai.effects import Backend
 from fxai.messages import StructuredOutputError
 from fxai.models.partial_object import AnswerReader
+from fxai.models.structured_output import AnswerForm
 from fxai.schema import JsonSchema, Schema
 from fxai.schema.data import is_array, is_object
 from fxai.schema.partial_json import JsonReader
+from fxai.schema.strict import ANTHROPIC, OPENAI, StrictRules
 from fxai.testing import ScriptedModel
 from fxai.testing.strategies import instances, json_schemas, json_values, not_instances
 
@@ -250,3 +252,43 @@ def test_an_agent_without_an_output_type_streams_no_object() -> None:
     """The message names the remedy."""
     with pytest.raises(TypeError, match="Pass `output` to Agent"):
         Agent.make("talker").stream_object("Go.")
+
+
+def _documents() -> st.SearchStrategy[dict[str, Any]]:
+    typed = st.sampled_from(TYPES).map(lambda type_: Schema[Any].of(type_).json_schema())
+    return typed | json_schemas()
+
+
+@given(st.data(), _documents(), CUTS, st.sampled_from([OPENAI, ANTHROPIC]), INDENTS)
+def test_a_writer_converts_the_strict_form_of_a_provider(
+    data: st.DataObject, document: dict[str, Any], cuts: list[int], rules: StrictRules, indent: int | None
+) -> None:
+    """For any split of the text, the written text is the JSON of the whole value after its conversion."""
+    answer = AnswerForm.of(JsonSchema.of(document), rules)
+    value = data.draw(instances(document, undeclared=False))
+    whole = {"value": value} if answer.wrapped else value
+    form = answer.form
+    strict = Success(whole) if form is None else form.forth(whole)
+    assume(isinstance(strict, Success))
+    writer = answer.writer()
+    assert writer is not None
+    text = json.dumps(strict.unwrap(), indent=indent)
+    assume(text[:1] in "{[")
+    written = "".join(writer.feed(piece) for piece in split(text, cuts))
+
+    assert msgspec.json.decode(written) == answer.value(strict.unwrap())
+
+
+@given(
+    st.sampled_from(
+        ['{"other": [1]}', '{"other": 1, "value": [1]}', "[1]", '"a"', "1", "```\n[1]\n```", "{", '{"value": [1', ""]
+    )
+)
+def test_a_writer_leaves_text_in_another_form_to_the_end(text: str) -> None:
+    """It writes nothing, or the beginning of the answer."""
+    writer = AnswerForm.of(JsonSchema.of({"type": "array", "items": {"type": "integer"}}), OPENAI).writer()
+    assert writer is not None
+    written = writer.feed(text)
+
+    assert written == ("[" if text == '{"value": [1' else "")
+    assert writer.has_written == bool(written)

@@ -37,6 +37,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.reason import NetworkError
 from fxai.messages.response import stream_of
+from fxai.models.answer_writer import AnswerWriter
 from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import (
@@ -69,7 +70,18 @@ _EVENT: Final = ("type", "message", "delta", "content_block")
 class _Open:
     """A content block that started and did not end."""
 
-    __slots__ = ("block", "citations", "id", "kind", "pieces", "silent", "waiting")
+    __slots__ = (
+        "block",
+        "citations",
+        "has_started",
+        "has_writer",
+        "id",
+        "kind",
+        "pieces",
+        "silent",
+        "waiting",
+        "writer",
+    )
 
     def __init__(self, block: dict[str, Any], index: int, *, silent: bool) -> None:
         self.block = block
@@ -78,7 +90,12 @@ class _Open:
         self.pieces: list[str] = []
         self.citations: list[Any] = citations_of(block)
         self.silent = silent
-        """True if the reader emits the block only after its end."""
+        """True if the text of the block needs a conversion. A writer converts it, or the reader emits it at its end."""
+        self.writer: AnswerWriter | None = None
+        self.has_writer = False
+        """True if the reader has requested a writer."""
+        self.has_started = False
+        """True if the writer has returned text."""
         self.waiting = self.kind == "text" and not silent
         """True if the first piece must emit the start of the text. A stream that ends earlier then has no text part."""
 
@@ -153,7 +170,11 @@ class MessagesReader:
     def rest(self) -> tuple[StreamPart, ...]:
         """Return the delayed parts of a broken stream: the unchanged text of an answer."""
         before, self._held = tuple(self._held), []
-        held = [(opened.id, "".join(opened.pieces)) for opened in self._open.values() if opened.silent]
+        held = [
+            (opened.id, "".join(opened.pieces))
+            for opened in self._open.values()
+            if opened.silent and not opened.has_started
+        ]
         self._open.clear()
         return (*before, *(part for id_, text in held if text for part in (TextStart(id_), TextDelta(id_, text))))
 
@@ -257,6 +278,13 @@ class MessagesReader:
 
     def _delta(self, opened: _Open, text: str) -> tuple[StreamPart, ...]:
         opened.pieces.append(text)
+        if opened.silent and opened.kind == "text" and self._sent.answer is not None:
+            if not opened.has_writer:
+                opened.writer, opened.has_writer = self._sent.answer.writer(), True
+            text = "" if opened.writer is None else opened.writer.feed(text)
+            start = (TextStart(opened.id),) if text and not opened.has_started else ()
+            opened.has_started = opened.has_started or bool(text)
+            return (*start, *((TextDelta(opened.id, text),) if text else ()))
         if opened.silent or not text:
             return ()
         if opened.kind == "text":
@@ -281,7 +309,7 @@ class MessagesReader:
         """Return the last parts of a block from its whole part."""
         if part.type == "text":
             ended = TextEnd(opened.id, metadata=part.metadata)
-            if opened.kind == "text" and not opened.silent:
+            if opened.kind == "text" and (not opened.silent or opened.has_started):
                 return (*self._text_start(opened), ended)
             piece = (TextDelta(opened.id, part.text),) if part.text else ()
             return (TextStart(opened.id), *piece, ended)

@@ -40,6 +40,7 @@ from fxai.messages.part import (
     ToolParamsEnd,
     ToolParamsStart,
 )
+from fxai.models.answer_writer import AnswerWriter
 from fxai.providers.http.event import DONE, WHOLE
 from fxai.providers.http.wire_json import JsonEvents
 from fxai.providers.openai.chat_call import ChatCall, ChatCalls, ExecutedTools, failed_generation
@@ -109,6 +110,7 @@ class ChatReader:
     def __init__(self, sent: WireRequest) -> None:
         self._sent = sent
         self._texts = text_blocks()
+        self._writer: AnswerWriter | None = None  # of an answer whose form differs from the requested schema
         self._reasoning = reasoning_blocks()
         self._marks: dict[str, dict[str, Any]] = {}  # metadata of the reasoning by block
         self._calls = ChatCalls()
@@ -232,8 +234,12 @@ class ChatReader:
             yield from self._call({**call, "index": location} if is_complete else call)
 
     def _text(self, text: str) -> Iterable[StreamPart]:
-        write = self._texts.hold if self._sent.is_buffered else self._texts.write
-        yield from write(_TEXT, text)
+        if not self._sent.is_buffered:
+            yield from self._texts.write(_TEXT, text)
+            return
+        if self._writer is None:
+            self._writer = self._sent.answer_writer()
+        yield from self._texts.convert(_TEXT, text, self._writer)
 
     def _piece(self, piece: Item) -> Iterable[StreamPart]:
         """Yield the parts of an item in a content list, as on Mistral: text, a thought, or unchanged data."""
@@ -444,7 +450,9 @@ class ChatReader:
             if id_ == _REFUSAL:
                 yield from self._texts.close(id_, metadata=mark(refusal=True))
             elif self._sent.is_buffered:
-                yield from self._texts.replace(id_, self._sent.answer(self._texts.text(id_)))
+                text = self._texts.text(id_)
+                whole = text if self._texts.is_converted(id_) else self._sent.answer(text)
+                yield from self._texts.end_answer(id_, whole)
             else:
                 yield from self._texts.close(id_)
         if any(self._audio.values()) or any(self._sound):

@@ -16,6 +16,7 @@ import msgspec
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidUserInputError, UnsupportedSchemaError
+from fxai.models.answer_writer import AnswerWriter
 from fxai.models.fact_table import unknown_model
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
@@ -109,6 +110,10 @@ class WireRequest(msgspec.Struct, frozen=True):
     def is_buffered(self) -> bool:
         """True if a stream delays the answer until its end, to convert its strict form back."""
         return self.format is not None and not self.format.verbatim
+
+    def answer_writer(self) -> AnswerWriter | None:
+        """Return a writer that converts a streamed answer, or None if fxai converts the whole text at its end."""
+        return None if self.format is None else self.format.writer()
 
     def is_answer(self, call: object) -> bool:
         """Return True if a call with this name is the answer."""

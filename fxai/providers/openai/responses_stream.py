@@ -41,6 +41,7 @@ from fxai.messages.part import (
     ToolResult,
 )
 from fxai.messages.response import stream_of
+from fxai.models.answer_writer import AnswerWriter
 from fxai.providers.http.event import DONE, WHOLE
 from fxai.providers.http.wire_json import JsonEvents
 from fxai.providers.openai.options import mark, marks
@@ -84,7 +85,7 @@ class Blocks:
     ['text-start', 'text-delta', 'text-delta', 'text-end']
     """
 
-    __slots__ = ("_delta", "_end", "_start", "_texts")
+    __slots__ = ("_converted", "_delta", "_end", "_start", "_texts")
 
     def __init__(
         self,
@@ -96,6 +97,7 @@ class Blocks:
         self._delta = delta
         self._end = end
         self._texts: dict[str, list[str]] = {}
+        self._converted: set[str] = set()  # the blocks with pieces of an answer that a writer converted
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -122,6 +124,27 @@ class Blocks:
         parts = self.open(id_)
         self._texts[id_].append(delta)
         return parts
+
+    def convert(self, id_: str, delta: str, writer: AnswerWriter | None) -> list[StreamPart]:
+        """Convert a piece of an answer. Without a writer, or before its first text, delay the piece."""
+        written = "" if writer is None else writer.feed(delta)
+        if writer is None or not writer.has_written:
+            return self.hold(id_, delta)
+        parts = self.open(id_)
+        if id_ not in self._converted:
+            self._converted.add(id_)
+            self._texts[id_].clear()
+        return [*parts, *self.write(id_, written)]
+
+    def end_answer(self, id_: str, text: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
+        """Return the end of an answer: after its converted pieces, or with its whole text instead of delayed pieces."""
+        if id_ in self._converted:
+            return self.close(id_, metadata=metadata)
+        return self.replace(id_, text, metadata)
+
+    def is_converted(self, id_: str) -> bool:
+        """Return whether the text of a block contains converted pieces."""
+        return id_ in self._converted
 
     def text(self, id_: str) -> str:
         """Return the text of a block until now."""
@@ -182,7 +205,7 @@ class StreamItem:
 
     __slots__ = (
         *("_call", "_deltas", "_done", "_item", "_key", "_locations", "_reasoning", "_sent", "_sources", "_texts"),
-        *("_whole", "refusal"),
+        *("_whole", "_writers", "refusal"),
     )
 
     def __init__(self, key: str, texts: Blocks, reasoning: Blocks, sent: WireRequest) -> None:
@@ -197,6 +220,7 @@ class StreamItem:
         self._sources: set[str] = set()
         self._done = False
         self._whole: Item = {}
+        self._writers: dict[str, AnswerWriter | None] = {}  # of answers whose form differs from the requested schema
         self.refusal: str = ""
         """The text of a refusal until now."""
 
@@ -251,7 +275,11 @@ class StreamItem:
         if event.get("type") != "response.output_text.delta":
             self.refusal += delta
             return self._texts.write(id_, delta, _REFUSED)
-        return self._texts.hold(id_, delta) if self._sent.is_buffered else self._texts.write(id_, delta)
+        if not self._sent.is_buffered:
+            return self._texts.write(id_, delta)
+        if id_ not in self._writers:
+            self._writers[id_] = self._sent.answer_writer()
+        return self._texts.convert(id_, delta, self._writers[id_])
 
     def annotation(self, event: Item) -> Iterable[StreamPart]:
         """Add a source of the text."""
@@ -349,7 +377,7 @@ class StreamItem:
         for part in parts:
             if part.type == "text":
                 is_held = self._sent.is_buffered and not marks(part).get("refusal")
-                end = self._texts.replace if is_held else self._texts.close
+                end = self._texts.end_answer if is_held else self._texts.close
                 yield from end(f"{self._key}:{location}", part.text, part.metadata)
                 location += 1
             elif part.type == "source" and part.id not in self._sources:

@@ -363,6 +363,16 @@ class StrictForm:
             self._relaxed = without_weakenings(self.original, self.weakened)
         return self._relaxed
 
+    @property
+    def node(self) -> Node | None:
+        """The conversion of the whole value by its members, or None if `back` changes no value."""
+        return None if self._node.back is None else self._node
+
+    @property
+    def is_same(self) -> bool:
+        """True if each value of the strict form is also the value of the original, so that `back` changes no value."""
+        return self._node.back is None
+
     def back(self, value: Any) -> Any:
         """Convert a strict value to the original value. Parts that do not fit the strict document do not change."""
         way = self._node.back

@@ -154,7 +154,7 @@ class Node:
         shape: The structure of the conversions. None for a scalar, because no conversion changes scalars.
     """
 
-    __slots__ = ("back", "checks", "forth", "note", "schema", "shape")
+    __slots__ = ("back", "checks", "forth", "members", "note", "schema", "shape", "target")
 
     def __init__(
         self,
@@ -171,14 +171,22 @@ class Node:
         self.note: str = note
         self.checks: tuple[str, ...] = tuple(checks)
         self.shape: Shape | None = shape
+        self.members: Mapping[str, Property] | None = None
+        """The members of an object without other properties, or None."""
+        self.target: Callable[[], Node] | None = None
+        """A function that returns the target of a reference, or None."""
 
     def with_schema(self, schema: dict[str, Any]) -> Node:
         """Return the node with another schema that already has its description."""
-        return Node(schema, self.back, self.forth, shape=self.shape)
+        return self._copy(Node(schema, self.back, self.forth, shape=self.shape))
 
     def with_checks(self, checks: Sequence[str]) -> Node:
         """Return the node with additional descriptions of keywords that the provider does not enforce."""
-        return Node(self.schema, self.back, self.forth, self.note, (*self.checks, *checks), self.shape)
+        return self._copy(Node(self.schema, self.back, self.forth, self.note, (*self.checks, *checks), self.shape))
+
+    def _copy(self, made: Node) -> Node:
+        made.members, made.target = self.members, self.target
+        return made
 
 
 def lead(way: Way, value: Any) -> Any:
@@ -277,7 +285,9 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
                 found[name] = item if way is None else way(item)
         return found if rest is None else _unrest(found, rest, members)
 
-    return Node(schema, back, lambda value: _forth(value, members, rest), shape=shape)
+    made = Node(schema, back, lambda value: _forth(value, members, rest), shape=shape)
+    made.members = members if rest is None else None
+    return made
 
 
 def _forth(value: Any, members: Mapping[str, Property], rest: tuple[str, Node] | None) -> Any:
@@ -399,4 +409,6 @@ def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
     known = nodes.get(name)
     if known is not None and known.back is None:
         return Node(schema, shape=shape)
-    return Node(schema, back, forth, shape=shape)
+    made = Node(schema, back, forth, shape=shape)
+    made.target = lambda: nodes[name]
+    return made
