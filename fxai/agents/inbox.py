@@ -178,7 +178,8 @@ class Inbox(Service):
             self._left.extend(one for one in arrived if one.id not in here)
             mine = [one for one in self._left if one.id in known]
             joining = tuple(one for one in mine if one.delivery == "steer") or (tuple(mine[:1]) if at_end else ())
-            self._left = deque(one for one in self._left if one not in joining)
+            joined = {one.id for one in joining}
+            self._left = deque(one for one in self._left if one.id not in joined)
         return joining
 
     def report(self, joined: tuple[InboxMessage, ...]) -> EffectOf[None] | None:

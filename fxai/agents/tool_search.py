@@ -122,6 +122,7 @@ class Searching:
     """The tool search of a run: the tools that the model receives in each step."""
 
     __slots__ = (
+        "_always",
         "_by_provider",
         "_found",
         "_offered",
@@ -137,10 +138,11 @@ class Searching:
     def __init__(self, options: ToolSearch, facts: ModelFacts | None) -> None:
         self._options = options
         self._by_provider = options.hosted is not None and facts is not None and facts.tool_search is True
+        self._always = set(options.always)
         self._found: dict[str, None] = {}  # in the order of their discovery
         self._read = 0  # the number of messages that this run has searched for results
         self._toolkit: Toolkit[Any] = Toolkit.empty()  # all tools of the last step
-        self._state: tuple[tuple[str, ...], int] = ((), 0)  # the chosen tools and the number of the found tools
+        self._state = (0, 0)  # the numbers of the tools that the model always receives and of the found tools
         self._offered: Toolkit[Any] = self._toolkit
         self._rest: tuple[AnyTool, ...] = ()
         self._tool = Tool.make(
@@ -162,11 +164,11 @@ class Searching:
         """
         if not self._by_provider:
             self._read_results(history)
-        state = (_names_of_choice(options), len(self._found))
+        self._always.update(_names_of_choice(options))  # they stay, because their order belongs to the prefix
+        state = (len(self._always), len(self._found))
         if toolkit is self._toolkit and state == self._state:
             return self._offered
-        self._toolkit, self._state = toolkit, state
-        always = {*self._options.always, *state[0]}
+        self._toolkit, self._state, always = toolkit, state, self._always
         first = [tool for tool in toolkit if tool.name in always or tool.provider is not None]
         rest = self._rest = tuple(tool for tool in toolkit if tool.name not in always and tool.provider is None)
         here = {tool.name: tool for tool in rest}

@@ -227,7 +227,7 @@ def test_no_match_is_a_result_that_says_so() -> None:
     _run(Agent.make("finder", toolkit=kit, tool_search=ToolSearch(), tool_choice=one), chosen)
 
     assert answer.steps[0].results[0].result.note == "No tool matches. 21 tools exist. Search again with other words."
-    assert _tools(chosen)[0] == ["report_3", "search_tools"]
+    assert _tools(chosen) == [["report_3", "search_tools"]] * 2
 
 
 def test_a_resumed_run_offers_the_found_tools() -> None:
