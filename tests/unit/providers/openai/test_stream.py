@@ -350,7 +350,7 @@ def test_an_incomplete_response_ends_with_its_reason() -> None:
 
 
 def test_an_answer_by_a_schema_is_shown_when_it_is_whole() -> None:
-    """The pieces are of another text than the answer is; a schema that is sent as it is shows them at once."""
+    """A piece of the wrapper is not a piece of the answer. An unchanged schema shows its pieces immediately."""
     said = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": '{"value": [1]}'}]}
     plain = JsonSchema.of(
         {"type": "object", "properties": {"a": {"type": "null"}}, "required": ["a"], "additionalProperties": False}
@@ -361,6 +361,25 @@ def test_an_answer_by_a_schema_is_shown_when_it_is_whole() -> None:
     assert [part.delta for part in held if part.type == "text-delta"] == ["[1]"]
     assert [part.type for part in held] == ["text-start", "text-delta", "text-end"]
     assert [part.delta for part in shown if part.type == "text-delta"] == ['{"a"']
+
+
+@pytest.mark.parametrize("api", ["responses", "chat"])
+def test_an_answer_in_another_form_is_converted_while_it_arrives(api: Api) -> None:
+    """The strict form wraps the list and states null for an absent property. The pieces are of the list itself."""
+    element = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]}
+    schema = JsonSchema.of({"type": "array", "items": element})
+    pieces = ['{"value": [{"a": 1, "b"', ': null}, {"a"', ': 2, "b": "tw', 'o"}', "]}"]
+    sent = _sent(api=api, response_schema=schema)
+    text = {"type": "output_text", "text": "".join(pieces)}
+    if api == "chat":
+        parts = _chat(*[{"content": piece} for piece in pieces], sent=sent)
+    else:
+        done = _done(0, type="message", id="m", content=[text])
+        parts = _responses(*map(_says, pieces), done, _completed(), sent=sent)
+    deltas = [part.delta for part in parts if part.type == "text-delta"]
+
+    assert deltas == ['[{"a":1', "},{", '"a":2,"b":"tw', 'o"}', "]"]
+    assert Response.from_stream(parts).text == '[{"a":1},{"a":2,"b":"two"}]'
 
 
 def test_a_refusal_in_place_of_an_answer_by_a_schema_is_given_once() -> None:
