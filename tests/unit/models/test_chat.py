@@ -236,6 +236,36 @@ def test_a_stream_that_is_left_leaves_the_history_as_it_was(backend: Backend) ->
     assert (before, _said(after)) == (Prompt.empty, [("user", "b"), ("assistant", "2")])
 
 
+def test_a_streamed_object_is_a_turn(backend: Backend) -> None:
+    """The chat saves the turn before the last part, and also a pending turn, but not a stream that ends early."""
+    erase = Tool.make("erase", success=str, needs_approval=True)
+    seen: list[int] = []
+
+    @fx.gen
+    def talk() -> Any:
+        chat = yield from Chat
+        yield from chat.stream_object("a", list[int]).take(1).drain()
+        seen.append(len((yield from chat.history)))
+
+        def look(part: Any) -> EffectOf[None]:
+            return chat.history.map(lambda history: seen.append(len(history))).or_die()
+
+        yield from chat.stream_object("b", list[int]).for_each(look)
+        asked: Any = chat.stream_object("c", list[int], toolkit=Toolkit.make(erase)).drain()
+        waiting: EffectOf[object, Any, Any] = asked.provide(erase.handler(lambda _: fx.succeed(""))).catch_all(
+            fx.succeed
+        )
+        pending = yield from waiting
+        return pending, (yield from chat.history)
+
+    pending, history = _run(talk(), [["[1", "]"], ["[1, ", "2]"], call("erase", {})], backend)
+
+    assert seen == [0, 0, 0, 2]
+    assert isinstance(pending, ObjectPending)
+    assert _said(history)[:3] == [("user", "b"), ("assistant", "[1, 2]"), ("user", "c")]
+    assert len(history.pending) == 1
+
+
 def test_a_cancelled_turn_frees_the_chat(backend: Backend) -> None:
     """Also one that waited for its turn."""
 
