@@ -33,7 +33,9 @@ def works() -> Iterator[Work]:
     loop = asyncio.new_event_loop()
     run: Run = loop.run_until_complete
     yield Work("a step with an empty inbox", _steps(run, inbox=True), ROUNDS * TIMES, (Budget(1.2, WITHOUT),))
-    yield Work("a step with tool search, 344 tools", _steps(run, searches=True), ROUNDS * TIMES)
+    yield Work(
+        "a step with tool search, 344 tools", _steps(run, searches=True), ROUNDS * TIMES, (Budget(1.5, WITHOUT),)
+    )
     yield from _searches()
     yield from _deltas(run)
     loop.close()
@@ -41,13 +43,13 @@ def works() -> Iterator[Work]:
 
 def _steps(run: Run, *, inbox: bool = False, searches: bool = False) -> dict[str, Callable[[], object]]:
     layer: Any = layer_of(Turns(ROUNDS))
-    handlers = Layer.merge_all(*[tool.handler(lambda _: fx.succeed(None)) for tool in large_server()])
     agent: Any = agent_of(ROUNDS)
-    more: Any = agent.with_tools(*large_server()) if searches else agent
+    if searches:
+        layer |= Layer.merge_all(*[tool.handler(lambda _: fx.succeed(None)) for tool in large_server()])
+        agent = agent.with_tools(*large_server())
     option = ToolSearch(always=("forecast",)) if searches else None
-    featured = msgspec.structs.replace(more, tool_search=option)
-    plain, full = layer, layer | handlers if searches else layer
-    full = full | Inbox.in_process().layer if inbox else full
+    featured = msgspec.structs.replace(agent, tool_search=option)
+    full = layer | Inbox.in_process().layer if inbox else layer
 
     def contender(agent: Any, layer: Any) -> Callable[[], object]:
         built = runtime(layer)
@@ -59,7 +61,7 @@ def _steps(run: Run, *, inbox: bool = False, searches: bool = False) -> dict[str
 
         return lambda: run(work())
 
-    return {FXAI: contender(featured, full), WITHOUT: contender(agent, plain)}
+    return {FXAI: contender(featured, full), WITHOUT: contender(agent, layer)}
 
 
 def _searches() -> Iterator[Work]:
