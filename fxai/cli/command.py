@@ -104,7 +104,14 @@ Exit codes: 1 the server could not start, 2 wrong use, 130 and 143 stopped by a 
 @click.argument("target", type=click.Path(), metavar="[TARGET]", required=False)
 @option.setting_options
 @click.option("--host", metavar="NAME", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port; 0 is a free port.")
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port; 0 is a free port.",
+)
 @click.option("--token-env", metavar="NAME", help="Environment variable with the token that each user must send.")
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Host name that clients may use.")
 @click.option("--allow-origin", "origins", metavar="URL", multiple=True, help="Origin of another page that may use it.")

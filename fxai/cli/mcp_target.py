@@ -64,6 +64,9 @@ def find_server(text: str, wish: ServerFlags = ServerFlags()) -> McpServer:  # n
     used: Any = {"name": name, "pins": _pins(wish.pins), "timeout": patience, "elicit": wish.elicit}
     if location.startswith(_URL):
         server = http(location, token=_token(name, wish.token_env), **used)
+    elif "://" in location.partition(" ")[0]:
+        said = f"SERVER must be a command, or a URL that starts with http:// or https://, got {location!r}"
+        raise CliError(said, "Correct the URL.", code=WRONG_USE)
     else:
         if wish.token_env is not None:
             remedy = f"To pass a variable to a program, use --env {wish.token_env}."

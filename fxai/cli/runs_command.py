@@ -80,7 +80,7 @@ def runs(context: click.Context) -> None:
 @runs.command("list")
 @click.option("--status", type=click.Choice(_STATUSES), help="Status of the runs. Default: any.")
 @click.option("--prefix", default="", metavar="TEXT", help="First characters of the run names. Default: any.")
-@click.option("--limit", type=click.IntRange(min=1), help="Maximum number of runs. Default: all.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Maximum number of runs. Default: all.")
 @click.option("--after", metavar="RUN", help="Last run of the previous page. Default: start with the first page.")
 @_STORE
 @option.as_json
@@ -200,7 +200,13 @@ def resume(run: str, store: str | None, on_change: Any, as_json: bool, debug: bo
 @click.argument("run")
 @click.argument("program")
 @click.option("--priority", type=int, default=0, show_default=True, help="Priority; higher values run first.")
-@click.option("--delay", type=click.FloatRange(min=0), default=0.0, help="Seconds to wait before the run. Default: 0.")
+@click.option(
+    "--delay",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Seconds to wait before the run. Default: 0.",
+)
 @_STORE
 @option.as_json
 @option.debug
@@ -219,10 +225,20 @@ def submit(run: str, program: str, store: str | None, as_json: bool, debug: bool
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @_STORE
 @click.option(
-    "--concurrency", type=click.IntRange(min=1), default=16, show_default=True, help="Maximum number of active runs."
+    "--concurrency",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    help="Maximum number of active runs.",
 )
 @click.option(
-    "--grace", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds to let active runs finish."
+    "--grace",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="Seconds to let active runs finish.",
 )
 @option.debug
 def work(targets: tuple[str, ...], store: str | None, debug: bool, **chosen: Any) -> None:

@@ -52,7 +52,12 @@ Exit codes: 0 the cluster released the worker, 1 it could not start, 2 wrong use
 @click.argument("arguments", nargs=-1, metavar="[SCHEDULER] [TARGET]...")
 @click.option("--queue", metavar="PATH_OR_URL", help="Work queue: the path of a SQLite database, or postgresql://…")
 @click.option(
-    "--threads", type=click.IntRange(min=1), default=16, show_default=True, help="Maximum number of active calls."
+    "--threads",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    help="Maximum number of active calls.",
 )
 @click.option(
     "--resource", "resources", metavar="NAME=N", multiple=True, help="Resource that calls can reserve. Repeatable."
@@ -64,6 +69,7 @@ Exit codes: 0 the cluster released the worker, 1 it could not start, 2 wrong use
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="Key of the certificate.")
 @click.option(
     "--grace",
+    metavar="SECONDS",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,

@@ -613,6 +613,13 @@ CASES: dict[str, tuple[Callable[[Here], object], str]] = {
         _command("runs", "show", "order-17"),
         "run 'order-17' does not exist in PATH/fxai-runs.db. To list the runs, run fxai runs list.",
     ),
+    "a URL of another scheme on the command line": (
+        _command("mcp", "tools", "ftp://example.org"),
+        (
+            "SERVER must be a command, or a URL that starts with http:// or https://, got 'ftp://example.org'. "
+            "Correct the URL."
+        ),
+    ),
     "a server for other machines": (
         _command("serve", "--host", "0.0.0.0"),
         ("--host 0.0.0.0 lets any other machine use the agent. Name the variable of a token with --token-env NAME."),
