@@ -98,6 +98,7 @@ def durable(
             A call in doubt without an answer is the `OutcomeUnknown` of its tool.
 
     Raises:
+        TypeError: If the store is not a path, a URL, or `Runs`.
         ValueError: If the name, the store, or `on_change` is invalid.
     """
     if not 0 < len(run) <= _LONGEST:

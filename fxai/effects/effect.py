@@ -262,6 +262,9 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         The effect builds the layer when it starts and releases the layer when it ends. If an enclosing program has
         built the layer already, the effect shares it. In the body of a function whose own `R` is a type variable,
         write `layer(effect)`, because the checkers cannot solve `effect.provide(layer)` there.
+
+        Raises:
+            TypeError: If `layer` is not a layer.
         """
         if isinstance(layer, type) or not callable(layer):
             raise not_a_layer(layer)

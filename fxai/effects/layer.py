@@ -314,7 +314,11 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     @staticmethod
     def succeed(key: Key[_I, _S], service: _S) -> LayerOf[_I, Never, None]:
-        """Return the layer of an existing service."""
+        """Return the layer of an existing service.
+
+        Raises:
+            TypeError: If `key` is not a key of a service.
+        """
         context: ContextOf[Any] = ContextOf.make(key, service)
         return LayerOf.of(lambda _: context)
 
@@ -454,7 +458,11 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         return self.merge(other)
 
     def provide(self, dependency: Callable[[LayerOf[_Out_contra, _E_co, _In_co | None]], _T]) -> _T:
-        """Return this layer with the services of `dependency`, which are neither needed nor in the output."""
+        """Return this layer with the services of `dependency`, which are neither needed nor in the output.
+
+        Raises:
+            TypeError: If `dependency` is not a layer.
+        """
         if isinstance(dependency, type) or not callable(dependency):
             raise not_a_layer(dependency)
         return dependency(self)

@@ -47,6 +47,7 @@ def run(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> _A:
             cause, or the defect, or `InterruptedProgramError` if the program interrupted itself.
         RuntimeError: If an event loop already runs in this thread. Await `run_async` there.
         TypeError: If `effect` is not an effect, or if its value is an effect that was not run.
+        ValueError: If `backend` is unknown or not installed.
     """
     end = run_exit(effect, backend=backend)
     if isinstance(end, Succeeded):
@@ -60,6 +61,7 @@ def run_exit(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Exit[
     Raises:
         RuntimeError: If an event loop already runs in this thread. Await `run_async_exit` there.
         TypeError: If `effect` is not an effect, or if its value is an effect that was not run.
+        ValueError: If `backend` is unknown or not installed.
     """
     given: Any = effect
     if not isinstance(cast(object, given), EffectOf):

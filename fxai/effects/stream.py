@@ -271,7 +271,11 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     # -- services
 
     def provide(self, layer: Callable[[StreamOf[_A_co, _E_co, _R_co | None]], _T]) -> _T:
-        """Return the stream with the services of `layer`, built at the first read and released at the end."""
+        """Return the stream with the services of `layer`, built at the first read and released at the end.
+
+        Raises:
+            TypeError: If `layer` is not a layer.
+        """
         if isinstance(layer, type) or not callable(layer):
             raise not_a_layer(layer)
         return layer(self)
