@@ -45,8 +45,8 @@ from fxai.tools.tool_error import (
 from fxai.tools.tool_info import ToolInfo
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
-_BEGUN: Final = "it started but did not finish, so its outcome is unknown"
-_UNKNOWN: Final = "it started but did not finish, and its outcome is unknown. Check its effect before you call it again"
+_BEGUN: Final = "the call started but did not finish"
+_UNKNOWN: Final = "the call started but did not finish. Check its effect before you call it again"
 _REPORTED: Final[tuple[type[Any], ...]] = (
     ApprovalExpired,
     ApprovalUnavailable,
@@ -133,7 +133,7 @@ def fits(tool: ToolInfo, ended: Ended) -> str | None:
 def why_in_doubt(part: Part) -> str:
     """Return the reason why the outcome of a part is unknown."""
     broke = part.ended is not None and part.ended.kind == "broken"
-    return f"it broke, so its outcome is unknown: {part.ended.value}" if broke and part.ended else _BEGUN
+    return f"the call broke: {part.ended.value}" if broke and part.ended else _BEGUN
 
 
 def leave_reason(frame: Frame, why: str) -> str:
