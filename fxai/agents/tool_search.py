@@ -32,10 +32,10 @@ from fxai.messages.prompt import Prompt
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import RoundOptions, ToolChoice
 from fxai.schema.data import is_array, is_object
+from fxai.tools.annotation import DeferLoading, Destructive, Idempotent, OpenWorld, Readonly
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_error import nearest_name
 from fxai.tools.tool_index import ToolIndex, words_of
-from fxai.tools.tool_options import DeferLoading, Destructive, Idempotent, OpenWorld, Readonly
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ class AnswerWriter:
             self._levels.append(_Level(kind, self._node, is_wrapper=True))
             return
         way, node, _ = self._member(key)
-        if self._has_failed:
+        if not self._reads(key):
             return
         if not _can_stream(kind, way, node):
             self._held, self._way = 1, way

@@ -121,10 +121,12 @@ class Schema(Generic[_A]):
         `Schema[int | None]`.
 
         If the argument is not a type, or has neither a JSON form nor a codec, the first use of the schema raises
-        `SchemaError`. The message names the location and the remedy.
+        `SchemaError`. The message names the location and the remedy. A string raises `SchemaError` immediately.
         """
         if _is_schema(type_):
             return type_
+        if isinstance(type_, str):
+            raise SchemaError(f"type must be a type, got the string {type_!r}. Pass the type itself, without quotes.")
         try:
             return _schema_of(type_)
         except TypeError:  # a type with unhashable annotations

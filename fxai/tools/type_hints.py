@@ -393,7 +393,10 @@ def data_schema(type_: Any, name: str, what: Literal["parameters", "success", "f
     if isinstance(type_, Mapping | JsonSchema):
         remedy = f"Use Tool.dynamic({name!r}, parameters=…)" if what == "parameters" else f"Use {what}=object"
         raise SchemaError(f"tool {name!r}: {what} must be a type, got a JSON Schema document. {remedy}.")
-    schema: Schema[Any] = Schema.of(type_)
+    try:
+        schema: Schema[Any] = Schema.of(type_)
+    except SchemaError as error:
+        raise SchemaError(f"tool {name!r}: {what}: {error}") from None
     meant = data_meant(schema.type, what)
     if meant is not None:
         raise SchemaError(f"tool {name!r}: {meant}")

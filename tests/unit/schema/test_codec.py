@@ -545,6 +545,12 @@ def test_a_type_without_a_json_form_is_refused_with_place_and_remedy(type_: Any,
         assert said in str(raised.value)
 
 
+def test_a_type_in_quotes_is_refused_immediately() -> None:
+    """Type checkers accept a string as a type, so fxai names the mistake."""
+    with pytest.raises(SchemaError, match=r"got the string 'int'\. Pass the type itself, without quotes"):
+        Schema.of("int")
+
+
 @every(
     "type_",
     [
