@@ -640,8 +640,8 @@ def require_no_effect(value: object) -> None:
     if isinstance(value, EffectOf):
         raise TypeError(
             "the program returned an effect that was not run. Write `return (yield from effect)` for "
-            "`return effect` in a generator, `flat_map` for `map`, `fx.suspend` for `fx.sync`, or "
-            "`.flat_map(lambda effect: effect)` to run the returned effect."
+            "`return effect` in a generator, `flat_map` for `map` (`map_effect` in a stream), `fx.suspend` for "
+            "`fx.sync`, or `.flat_map(lambda effect: effect)` to run the returned effect."
         )
 
 

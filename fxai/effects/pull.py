@@ -36,6 +36,7 @@ from fxai.effects.effect import (
     Succeed,
     Suspend,
     Sync,
+    require_no_effect,
 )
 from fxai.effects.fiber import EMITTED, NESTED, RESUMED, TURN_TAKEN, Children, Fiber, Inside, ReaderLeft
 from fxai.effects.scope import NOTHING, Scope, add_finalizer, scoped
@@ -510,10 +511,10 @@ def fold(source: Open, state: Any, f: Callable[[Any, Any], Any]) -> Steps:
 
 
 def drain(source: Open) -> Steps:
-    """Return None after the last value."""
+    """Return None after the last value. Reject an effect, because the program would never run it."""
     pull = yield source
-    while (yield pull) is not END:
-        pass
+    while (item := (yield pull)) is not END:
+        require_no_effect(item)
 
 
 def first(source: Open) -> Steps:

@@ -311,7 +311,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """Return the effect that runs `f` on each value, one after another."""
         return self.tap(f).drain()
 
-    def drain(self) -> EffectOf[None, _E_co, _R_co]:
+    def drain(self: StreamOf[Discarded, _E, _R]) -> EffectOf[None, _E, _R]:
         """Return the effect that reads all values and discards them."""
         return scoped(Generate(_pull.drain, (self.__fx_open__,), {}))
 

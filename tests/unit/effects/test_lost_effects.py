@@ -26,6 +26,7 @@ def _programs(lost: Callable[[], Any]) -> dict[str, Any]:
         "tap": one.tap(lambda _: lost()),
         "as_": lost().as_(2),
         "and_then": lost().and_then(one),
+        "Stream.drain": Stream.from_effect(lost()).drain(),
         "Stream.tap": numbers.tap(lambda _: lost()).drain(),
         "Stream.for_each": numbers.for_each(lambda _: lost()),
         "Stream.ensuring": numbers.ensuring(lost()).drain(),
