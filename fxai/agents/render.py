@@ -342,7 +342,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         """
         self._open("message").messages.append(define_message(content))
 
-    @overload
+    @overload  # repeated below, because mypy reports the first overload and pyright reports the last
     def tool(
         self,
         tool: Tool[_P, _S, _F],
@@ -356,6 +356,15 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         self,
         tool: Tool[_P, _S, _F],
         handler: Callable[[_P, CallContext], HandlerReturn[_S, _F, _R_contra | None]],
+        /,
+        *,
+        aspect: Aspect[_R_contra | None] | None = ...,
+    ) -> Definition: ...
+    @overload
+    def tool(
+        self,
+        tool: Tool[_P, _S, _F],
+        handler: Callable[[_P], HandlerReturn[_S, _F, _R_contra | None]],
         /,
         *,
         aspect: Aspect[_R_contra | None] | None = ...,
