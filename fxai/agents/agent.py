@@ -20,7 +20,7 @@ call them in any order. Use each option for its purpose:
 """
 
 # The type variables of `make` have defaults, which are the types of the default arguments.
-# pyright: reportInvalidTypeVarUse=false
+# pyright: reportInvalidTypeVarUse=false, reportRedeclaration=false
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from fxai.agents.sub_agent import AgentTypes, SubAgent, SubAgentRequest, sub_age
 from fxai.effects.context import ServiceKey
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
-from fxai.effects.mistake import Discarded
+from fxai.effects.mistake import MYPY, Discarded
 from fxai.effects.stream import StreamOf
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import PromptInput
@@ -150,75 +150,96 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     changes: Changes = "auto"
     """The position of a changed instruction, section, or tool in a request. `"auto"` uses the setting of the prompt."""
 
-    @overload
-    @staticmethod
-    def make(
-        name: str,
-        *,
-        toolkit: Offered[_F, _T] = _NO_TOOLS,
-        prompt: StatefulPrompt[_N3, _F3] = _NO_PROMPT,  # type: ignore[assignment]
-        model: LayerOf[LanguageModel, _F2, _L2] = _AROUND,  # type: ignore[assignment]
-        output: type[_O] | Schema[_O] = str,  # type: ignore[assignment]
-        **options: Unpack[AgentOptions],
-    ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _L2 | _N3]: ...
-    @overload
-    @staticmethod
-    def make(
-        name: str,
-        *,
-        toolkit: Offered[_F, _T] = _NO_TOOLS,
-        prompt: StatefulPrompt[_N3, _F3] = _NO_PROMPT,  # type: ignore[assignment]
-        model: LayerOf[LanguageModel, _F2, _L2] = _AROUND,  # type: ignore[assignment]
-        output: TypeForm[_O],
-        **options: Unpack[AgentOptions],
-    ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _L2 | _N3]: ...
-    @staticmethod
-    def make(
-        name: str,
-        *,
-        toolkit: Any = _NO_TOOLS,
-        prompt: Any = _NO_PROMPT,
-        model: Any = _AROUND,
-        output: Any = str,
-        **options: Unpack[AgentOptions],
-    ) -> Any:
-        """Return a new agent.
+    if MYPY:  # mypy finds no type in a union with `TypeForm`
 
-        Args:
-            name: The agent name. Its tool and its failures have the same name.
-            toolkit: The tools for the agent. A toolkit needs its handlers from a layer. A bound toolkit, a tool source,
-                or an MCP server includes its handlers. Default: no tools.
-            prompt: A stateful prompt, which renders each step. Its tools follow the tools of `toolkit`, and its
-                sections follow the instructions. Its effects run before `prepare_step`. Default: no prompt.
-            model: The layer for the agent's model. fxai builds it before the first request of a run and releases it at
-                the end of the run. Handlers still use the model in the context. Default: the model in the context.
-            output: The type of `answer.output`. Default: text.
-            options: See `AgentOptions` and `RoundOptions`. A `tool_choice` that requires a call applies to the first
-                step only.
+        @overload
+        @staticmethod
+        def make(
+            name: str,
+            *,
+            toolkit: Offered[_F, _T] = _NO_TOOLS,
+            prompt: StatefulPrompt[_N3, _F3] = _NO_PROMPT,  # type: ignore[assignment]
+            model: LayerOf[LanguageModel, _F2, _L2] = _AROUND,  # type: ignore[assignment]
+            **options: Unpack[AgentOptions],
+        ) -> Agent[_T, str, RunError | _F | _F2 | _F3, _L2 | _N3]: ...
+        @overload
+        @staticmethod
+        def make(
+            name: str,
+            *,
+            toolkit: Offered[_F, _T] = _NO_TOOLS,
+            prompt: StatefulPrompt[_N3, _F3] = _NO_PROMPT,  # type: ignore[assignment]
+            model: LayerOf[LanguageModel, _F2, _L2] = _AROUND,  # type: ignore[assignment]
+            output: type[_O] | Schema[_O],
+            **options: Unpack[AgentOptions],
+        ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _L2 | _N3]: ...
+        @overload
+        @staticmethod
+        def make(
+            name: str,
+            *,
+            toolkit: Offered[_F, _T] = _NO_TOOLS,
+            prompt: StatefulPrompt[_N3, _F3] = _NO_PROMPT,  # type: ignore[assignment]
+            model: LayerOf[LanguageModel, _F2, _L2] = _AROUND,  # type: ignore[assignment]
+            output: TypeForm[_O],
+            **options: Unpack[AgentOptions],
+        ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _L2 | _N3]: ...
+        @staticmethod
+        def make(name: str, **options: Any) -> Any:  # noqa: D102
+            raise NotImplementedError
 
-        Raises:
-            TypeError: If an option is unknown, or a value has the wrong type. The message states the expected type.
-            ValueError: If `at_limit` or `changes` is unknown, the name is empty, or `output_retries` is less than 0.
-        """
-        if model is not _AROUND:
-            check_model(model)
-        given = cast("dict[str, Any]", options)
-        hooks = Hooks(*(_several(name, given.pop(name, ())) for name in Hooks.__struct_fields__))
-        return Agent(
-            _name(name),
-            _instructions(given.pop("instructions", None)),
-            Binding.of((toolkit,)),
-            model,
-            None if output is None or output is str else Schema[Any].of(output),
-            _budget(given.pop("budget", Budget())),
-            _mode(given.pop("at_limit", "fail")),
-            hooks,
-            _retries(given.pop("output_retries", OUTPUT_RETRIES)),
-            changes=check_changes(given.pop("changes", "auto")),
-            tool_search=_tool_search(given.pop("tool_search", None)),
-            options=Options(given),
-            prompt=_prompt(prompt),
-        )
+    else:
+
+        @staticmethod
+        def make(
+            name: str,
+            *,
+            toolkit: Offered[_F, _T] = _NO_TOOLS,
+            prompt: StatefulPrompt[_N3, _F3] = _NO_PROMPT,
+            model: LayerOf[LanguageModel, _F2, _L2] = _AROUND,
+            output: TypeForm[_O] | Schema[_O] = str,
+            **options: Unpack[AgentOptions],
+        ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _L2 | _N3]:
+            """Return a new agent.
+
+            Args:
+                name: The agent name. Its tool and its failures have the same name.
+                toolkit: The tools for the agent. A toolkit needs its handlers from a layer. A bound toolkit, a tool
+                    source, or an MCP server includes its handlers. Default: no tools.
+                prompt: A stateful prompt, which renders each step. Its tools follow the tools of `toolkit`, and its
+                    sections follow the instructions. Its effects run before `prepare_step`. Default: no prompt.
+                model: The layer for the agent's model. fxai builds it before the first request of a run and releases it
+                    at the end of the run. Handlers still use the model in the context. Default: the model in the
+                    context.
+                output: The type of `answer.output`. Default: text.
+                options: See `AgentOptions` and `RoundOptions`. A `tool_choice` that requires a call applies to the
+                    first step only.
+
+            Raises:
+                TypeError: If an option is unknown, or a value has the wrong type. The message states the expected type.
+                ValueError: If `at_limit` or `changes` is unknown, the name is empty, or `output_retries` is less than
+                    0.
+            """
+            if model is not _AROUND:
+                check_model(model)
+            given = cast("dict[str, Any]", options)
+            form: Any = output
+            hooks = Hooks(*(_several(name, given.pop(name, ())) for name in Hooks.__struct_fields__))
+            return Agent(
+                _name(name),
+                _instructions(given.pop("instructions", None)),
+                Binding.of((toolkit,)),
+                model,
+                None if form is None or form is str else Schema[Any].of(form),
+                _budget(given.pop("budget", Budget())),
+                _mode(given.pop("at_limit", "fail")),
+                hooks,
+                _retries(given.pop("output_retries", OUTPUT_RETRIES)),
+                changes=check_changes(given.pop("changes", "auto")),
+                tool_search=_tool_search(given.pop("tool_search", None)),
+                options=Options(given),
+                prompt=_prompt(prompt),
+            )
 
     @property
     def builder(self) -> Agent[_T_co, _O_co, _E_co, _R_co]:

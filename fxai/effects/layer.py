@@ -208,35 +208,35 @@ class Many:
     """A member of large unions, which keeps mypy from joining them to `object`. Only type checkers use it."""
 
 
-# One type variable for hundreds of arguments costs mypy a third power of time: it joins their types one by one.
-_Sixteen = TypeAliasType(
-    "_Sixteen", tuple[_T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T], type_params=(_T,)
+# Each type variable takes at most 60 arguments: pyright drops types after the 62nd, and the time of mypy grows with the
+# third power of the number.
+_Fifteen = TypeAliasType(
+    "_Fifteen", tuple[_T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T], type_params=(_T,)
 )
-Dozens = TypeAliasType(
-    "Dozens",
-    tuple[
-        *_Sixteen[_I],
-        *_Sixteen[_I2],
-        *_Sixteen[_I3],
-        *_Sixteen[_I4],
-        _T,
-        *tuple[_T, ...],
-    ],
+Over60 = TypeAliasType(
+    "Over60",
+    tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], _T, *tuple[_T, ...]],
     type_params=(_I, _I2, _I3, _I4, _T),
 )
-"""Arguments of five types, at least 65: sixteen of each of the first four."""
-Hundreds = TypeAliasType(
-    "Hundreds",
-    tuple[
-        *_Sixteen[_I],
-        *_Sixteen[_I],
-        *_Sixteen[_I2],
-        *_Sixteen[_I2],
-        *Dozens[_I3, _I3, _I4, _I4, _T],
-    ],
+"""Arguments of five types, at least 61: fifteen of each of the first four."""
+Over120 = TypeAliasType(
+    "Over120",
+    tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], *Over60[_I, _I2, _I3, _I4, _T]],
     type_params=(_I, _I2, _I3, _I4, _T),
 )
-"""Arguments of five types, at least 129: 32 of each of the first four."""
+"""Arguments of five types, at least 121: thirty of each of the first four."""
+Over180 = TypeAliasType(
+    "Over180",
+    tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], *Over120[_I, _I2, _I3, _I4, _T]],
+    type_params=(_I, _I2, _I3, _I4, _T),
+)
+"""Arguments of five types, at least 181: 45 of each of the first four."""
+Over240 = TypeAliasType(
+    "Over240",
+    tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], *Over180[_I, _I2, _I3, _I4, _T]],
+    type_params=(_I, _I2, _I3, _I4, _T),
+)
+"""Arguments of five types, at least 241: sixty of each of the first four."""
 
 
 class _Ready(Protocol[_A_co, _N_co, _E_co]):
@@ -247,7 +247,7 @@ class _Ready(Protocol[_A_co, _N_co, _E_co]):
 
 
 @final
-class StillMissing(Generic[_T_co, _E_co, _In_co]):
+class StillMissing(Generic[_T, _E_co, _In_co]):
     """The required services that a layer does not supply, with its failures and needs. For type checkers only."""
 
 
@@ -266,8 +266,8 @@ class Supply(Generic[_Out_contra, _E_co, _In_co]):
 
     else:
 
-        def __call__(self, needs: Needs[_Out_contra | _R2], /) -> StillMissing[_R2, _E_co, _In_co]:
-            """Return what is still missing of the services that a program needs."""
+        def __call__(self, needs: Needs[_Out_contra | Many | _N | None], /) -> StillMissing[_N, _E_co, _In_co]:
+            """Return what is still missing of the services that a program needs, or None if nothing is missing."""
             raise NotImplementedError
 
 
@@ -275,6 +275,12 @@ class _Built(Protocol[_T_co, _E_co, _In_co]):
     """The type of a layer, reduced to the services that it builds."""
 
     def __fx_built__(self) -> EffectOf[_T_co, _E_co, _In_co]: ...
+
+
+class _Supplies(Protocol[_T_co, _E_co, _In_co]):
+    """The type of one of a few layers, reduced to the services that it builds."""
+
+    def __fx_supplies__(self) -> EffectOf[_T_co, _E_co, _In_co]: ...
 
 
 class _Joins(Protocol[_T_contra, _T_co]):
@@ -408,6 +414,22 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """Return the layer of the services of both layers, built concurrently. For a common key, `other` wins."""
         return _merge((*self.__fx_merged__, *other.__fx_merged__))
 
+    if not MYPY:  # pyright infers no union of variables from the parameter of `to_layer`
+
+        @overload
+        @staticmethod
+        def merge_all(a: _Supplies[_I, _E, _R], b: _Supplies[_I, _E, _R], /) -> MergedOf[_I, _E, _R]: ...
+        @overload
+        @staticmethod
+        def merge_all(
+            a: _Supplies[_I, _E, _R], b: _Supplies[_I, _E, _R], c: _Supplies[_I, _E, _R], /
+        ) -> MergedOf[_I, _E, _R]: ...
+        @overload
+        @staticmethod
+        def merge_all(
+            a: _Supplies[_I, _E, _R], b: _Supplies[_I, _E, _R], c: _Supplies[_I, _E, _R], d: _Supplies[_I, _E, _R], /
+        ) -> MergedOf[_I, _E, _R]: ...
+
     # mypy infers the type of an inline `Layer.succeed(…)` from the parameter, so the first four layers have own types.
     @overload
     @staticmethod
@@ -425,14 +447,28 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     @overload
     @staticmethod
     def merge_all(
-        *layers: *Hundreds[
+        *layers: *Over240[
             _Built[_I, _E, _R], _Built[_I2, _E, _R], _Built[_I3, _E, _R], _Built[_I4, _E, _R], _Built[_T, _E, _R]
         ],
     ) -> MergedOf[_I | _I2 | _I3 | _I4 | _T, _E, _R]: ...
     @overload
     @staticmethod
     def merge_all(
-        *layers: *Dozens[
+        *layers: *Over180[
+            _Built[_I, _E, _R], _Built[_I2, _E, _R], _Built[_I3, _E, _R], _Built[_I4, _E, _R], _Built[_T, _E, _R]
+        ],
+    ) -> MergedOf[_I | _I2 | _I3 | _I4 | _T, _E, _R]: ...
+    @overload
+    @staticmethod
+    def merge_all(
+        *layers: *Over120[
+            _Built[_I, _E, _R], _Built[_I2, _E, _R], _Built[_I3, _E, _R], _Built[_I4, _E, _R], _Built[_T, _E, _R]
+        ],
+    ) -> MergedOf[_I | _I2 | _I3 | _I4 | _T, _E, _R]: ...
+    @overload
+    @staticmethod
+    def merge_all(
+        *layers: *Over60[
             _Built[_I, _E, _R], _Built[_I2, _E, _R], _Built[_I3, _E, _R], _Built[_I4, _E, _R], _Built[_T, _E, _R]
         ],
     ) -> MergedOf[_I | _I2 | _I3 | _I4 | _T, _E, _R]: ...
@@ -526,6 +562,9 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         raise NotImplementedError
 
     def __fx_built__(self) -> EffectOf[_Out_contra | Many, _E_co, _In_co]:
+        raise NotImplementedError
+
+    def __fx_supplies__(self) -> EffectOf[_Out_contra, _E_co, _In_co]:
         raise NotImplementedError
 
     @property

@@ -81,9 +81,10 @@ class AnswerWriter:
             self._has_failed = kind != "{"
             self._levels.append(_Level(kind, self._node, is_wrapper=True))
             return
-        way, node, _ = self._member(key)
-        if not self._reads(key):
+        member = self._member(key)
+        if member is None:
             return
+        way, node, _ = member
         if not _can_stream(kind, way, node):
             self._held, self._way = 1, way
             return
@@ -111,20 +112,24 @@ class AnswerWriter:
             if not level.is_wrapper:
                 self._out.append(_CLOSING[level.kind])
             return
-        way, _, drops_null = self._member(key)
-        if not self._has_failed and (value is not None or not drops_null):
+        member = self._member(key)
+        if member is not None and (value is not None or not member[2]):
             self._write_key(key)
-            self._out.append(_encode(lead(way, value)))
+            self._out.append(_encode(lead(member[0], value)))
 
     # -- members
 
-    def _member(self, key: str | int) -> tuple[Way, Node | None, bool]:
-        """Return the conversion of a member, its strict schema, and whether null means that it is absent."""
+    def _member(self, key: str | int) -> tuple[Way, Node | None, bool] | None:
+        """Return the conversion of a member, its strict schema, and True if null means that it is absent.
+
+        Return None if the answer has no such member.
+        """
         if not self._levels:
             return (None if self._node is None else self._node.back), self._node, False
         level = self._levels[-1]
         if level.is_wrapper and key != _MEMBER:
             self._has_failed = True
+            return None
         node = level.node
         if node is None or node.shape is None:
             return None, None, False

@@ -23,7 +23,7 @@ function tool can return a bare success. If the function declares a `Result`, th
 # Each default of a constructor's type variable matches the default of its argument. The overloads of `tool` start with
 # the most specific return types. The last overload accepts every return type and overlaps the others on purpose.
 # mypy: disable-error-code="overload-overlap, overload-cannot-match"
-# pyright: reportInvalidTypeVarUse=false, reportOverlappingOverload=false
+# pyright: reportInvalidTypeVarUse=false, reportOverlappingOverload=false, reportRedeclaration=false
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ from typing_extensions import TypeForm, TypeVar, Unpack, override
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import AnyLayer, LayerOf, Many
+from fxai.effects.mistake import MYPY
 from fxai.effects.stream import StreamOf
 from fxai.schema.codec import Schema
 from fxai.schema.data import Empty
@@ -67,6 +68,7 @@ from fxai.tools.tool_info import CallContext, ToolInfo, Validation, check_exampl
 from fxai.tools.tool_options import (
     FormOptions,
     FormProvider,
+    MakeOptions,
     ToolCombinators,
     ToolOptions,
     TypeOptions,
@@ -109,42 +111,56 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
     from_function: ClassVar[ToolDecorator]
     """The decorator `tool` under another name. It creates a `FunctionTool`."""
 
-    @overload
-    @staticmethod
-    def make(
-        name: str, *, parameters: type[_P2] | Schema[_P2], **options: Unpack[TypeOptions[_P2, _S2, _F2]]
-    ) -> Tool[_P2, _S2, _F2]: ...
-    @overload
-    @staticmethod
-    def make(
-        name: str, *, parameters: TypeForm[_P2], **options: Unpack[FormOptions[_P2, _S2, _F2]]
-    ) -> Tool[_P2, _S2, _F2]: ...
-    @overload
-    @staticmethod
-    def make(name: str, **options: Unpack[TypeOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
-    @overload
-    @staticmethod
-    def make(name: str, **options: Unpack[FormOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
-    @staticmethod
-    def make(
-        name: str, *, parameters: Any = Empty, success: Any = None, failure: Any = Never, **options: Unpack[ToolOptions]
-    ) -> Any:
-        """Define a tool with a typed schema.
+    if MYPY:  # mypy finds no type in a union with `TypeForm`
 
-        Args:
-            name: Name of the tool for the model.
-            parameters: Type or `Schema` of the parameters. Default: none, a closed empty object.
-            success: Type or `Schema` of the success. Default: `None`.
-            failure: Type or `Schema` of the failure. Default: `Never`, no failure.
-            options: See `ToolOptions`.
+        @overload
+        @staticmethod
+        def make(
+            name: str, *, parameters: type[_P2] | Schema[_P2], **options: Unpack[TypeOptions[_P2, _S2, _F2]]
+        ) -> Tool[_P2, _S2, _F2]: ...
+        @overload
+        @staticmethod
+        def make(
+            name: str, *, parameters: TypeForm[_P2], **options: Unpack[FormOptions[_P2, _S2, _F2]]
+        ) -> Tool[_P2, _S2, _F2]: ...
+        @overload
+        @staticmethod
+        def make(name: str, **options: Unpack[TypeOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
+        @overload
+        @staticmethod
+        def make(name: str, **options: Unpack[FormOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
+        @staticmethod
+        def make(name: str, **options: Any) -> Any:  # noqa: D102
+            raise NotImplementedError
 
-        Raises:
-            SchemaError: If a type is the return type of a handler (`Success[int]`, an effect, an awaitable) and not a
-                data type, if the parameters do not allow an example, if an option is unknown, or if the name is blank.
-        """
-        return _make(
-            "user-defined", name, data_schema(parameters, name, "parameters"), success, failure, "schema", options
-        )
+    else:
+
+        @staticmethod
+        def make(
+            name: str,
+            *,
+            parameters: type[_P2] | Schema[_P2] | TypeForm[_P2] = Empty,
+            **options: Unpack[MakeOptions[_P2, _S2, _F2]],
+        ) -> Tool[_P2, _S2, _F2]:
+            """Define a tool with a typed schema.
+
+            Args:
+                name: Name of the tool for the model.
+                parameters: Type or `Schema` of the parameters. Default: none, a closed empty object.
+                success: Type or `Schema` of the success. Default: `None`.
+                failure: Type or `Schema` of the failure. Default: `Never`, no failure.
+                options: See `ToolOptions`.
+
+            Raises:
+                SchemaError: If a type is the return type of a handler (`Success[int]`, an effect, an awaitable) and not
+                    a data type, if the parameters do not allow an example, if an option is unknown, or if the name is
+                    blank.
+            """
+            success: Any = options.pop("success", None)
+            failure: Any = options.pop("failure", Never)
+            schema = data_schema(parameters, name, "parameters")
+            made: Any = _make("user-defined", name, schema, success, failure, "schema", options)
+            return made
 
     @overload
     @staticmethod

@@ -77,6 +77,15 @@ class FormOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
     """The type of the failure. Default: `Never`, no failure."""
 
 
+class MakeOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
+    """The options of `TypeOptions` and `FormOptions`, for pyright."""
+
+    success: type[_S] | Schema[_S] | TypeForm[_S]
+    """The type of the success. Default: `None`."""
+    failure: type[_F] | Schema[_F] | TypeForm[_F]
+    """The type of the failure. Default: `Never`, no failure."""
+
+
 class _Provider(TypedDict):
     id: str
     name: str

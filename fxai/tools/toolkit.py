@@ -27,7 +27,7 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.effect import AnyEffect, EffectOf, Needs, Succeed
-from fxai.effects.layer import AnyLayer, Dozens, Hundreds, LayerOf, Many, StillMissing
+from fxai.effects.layer import AnyLayer, LayerOf, Many, Over60, Over120, Over180, Over240, StillMissing
 from fxai.effects.mistake import MYPY
 from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
@@ -70,6 +70,7 @@ _R6 = TypeVar("_R6")
 
 _T_contra = TypeVar("_T_contra", contravariant=True)
 Missing = TypeVar("Missing", bound="Many | None")
+_Missing = TypeVar("_Missing")
 
 AnyBound: TypeAlias = "BoundToolkit[Any, Any, Any]"
 """A bound toolkit with unchecked types."""
@@ -87,11 +88,11 @@ class _M(Protocol[_T_co]):
     def __fx_handler_of_many__(self) -> _T_co: ...
 
 
-class _Handlers(Protocol[_T_contra, _T_co, _E_co, _R_co]):
+class _Handlers(Protocol[_T_contra, _T, _E_co, _R_co]):
     """A layer, reduced to the handlers that it does not supply."""
 
     @property
-    def __fx_supply__(self) -> Callable[[_T_contra], StillMissing[_T_co, _E_co, _R_co]]: ...
+    def __fx_supply__(self) -> Callable[[_T_contra], StillMissing[_T, _E_co, _R_co]]: ...
 
 
 class _Supplying(Protocol[_T_co]):
@@ -162,12 +163,22 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     @overload
     @staticmethod
     def make(
-        *tools: *Hundreds[_M[_1], _M[_2], _M[_3], _M[_4], _M[_T]],
+        *tools: *Over240[_M[_1], _M[_2], _M[_3], _M[_4], _M[_T]],
     ) -> Toolkit[_1 | _2 | _3 | _4 | _T]: ...
     @overload
     @staticmethod
     def make(
-        *tools: *Dozens[_M[_1], _M[_2], _M[_3], _M[_4], _M[_T]],
+        *tools: *Over180[_M[_1], _M[_2], _M[_3], _M[_4], _M[_T]],
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _T]: ...
+    @overload
+    @staticmethod
+    def make(
+        *tools: *Over120[_M[_1], _M[_2], _M[_3], _M[_4], _M[_T]],
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _T]: ...
+    @overload
+    @staticmethod
+    def make(
+        *tools: *Over60[_M[_1], _M[_2], _M[_3], _M[_4], _M[_T]],
     ) -> Toolkit[_1 | _2 | _3 | _4 | _T]: ...
     @overload  # nine or more tools: if overloads overlap, `Any` in a type makes mypy give up
     @staticmethod
@@ -328,15 +339,33 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
 
     # -- handlers
 
-    def to_layer(self, handlers: _Handlers[Needs[_T_co | None], Missing, _E, _R]) -> LayerOf[_T_co, _E, _R]:
-        """Return the layer of this toolkit's handlers: `kit.to_layer(a.handler(f) | b.handler(g))`.
+    if MYPY:
 
-        To merge the handlers of many tools, use `Layer.merge_all(…)`. If a handler is missing, type checkers report
-        that the type variable `Missing` cannot be this handler. Type checkers cannot detect a missing handler if
-        another tool has the same type, two handlers for one tool, or a handler for a tool outside this toolkit. In
-        these cases, building the layer raises `HandlerError`.
-        """
-        return check_handlers(self.tools, cast(AnyLayer, handlers), self.left_out)
+        def to_layer(  # noqa: D102
+            self, handlers: _Handlers[Needs[_T_co | None], Missing, _E, _R]
+        ) -> LayerOf[_T_co, _E, _R]:
+            raise NotImplementedError
+
+    else:  # pyright checks a default in each call, and its message about a short type names the handler early
+
+        def to_layer(
+            self,
+            handlers: _Handlers[Needs[_T_co | None], _Missing, _E, _R],
+            *,
+            missing: _Missing = None,  # noqa: ARG002
+        ) -> LayerOf[_T_co, _E, _R]:
+            """Return the layer of this toolkit's handlers: `kit.to_layer(a.handler(f) | b.handler(g))`.
+
+            To merge the handlers of many tools, use `Layer.merge_all(…)`. If a handler is missing, type checkers report
+            that the type variable `Missing` cannot be this handler. Type checkers cannot detect a missing handler if
+            another tool has the same type, two handlers for one tool, or a handler for a tool outside this toolkit. In
+            these cases, building the layer raises `HandlerError`.
+
+            Args:
+                handlers: The layer of the handlers.
+                missing: For type checkers only.
+            """
+            return check_handlers(self.tools, cast(AnyLayer, handlers), self.left_out)
 
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
         """Return one tool that runs several calls of these tools. `.tool` is the tool, and `.layer` is its handler.

@@ -33,11 +33,13 @@ from fxai.effects import Many
 """
 
 
-def program(number: int, *, part: int = PART, named: bool = False, is_right: bool = False) -> str:
+def program(
+    number: int, *, part: int = PART, named: bool = False, is_right: bool = False, missing: int = MISSING
+) -> str:
     """Return a program of so many tools, in toolkits of `part`, with handlers inline or named.
 
     The program asserts the type of the layer of each toolkit, calls a tool, and binds all toolkits as one. In one line
-    a handler is missing, unless the program is right.
+    the handler of the tool `missing` is missing, unless the program is right.
     """
     parts = [range(first, min(first + part, number)) for first in range(0, number, part)]
     lines = [_HEAD, *(line for one in range(number) for line in _tool(one, named=named))]
@@ -48,7 +50,7 @@ def program(number: int, *, part: int = PART, named: bool = False, is_right: boo
             f"layer{at} = kit{at}.to_layer({_merged(members, named=named)})",
             f"assert_type(layer{at}, LayerOf[{union}{' | Many' if len(members) > 8 else ''}])",
         ]
-    others = [one for one in parts[0] if one != MISSING]
+    others = [one for one in parts[0] if one != missing]
     lines.append("fx.run(kit0.call('t0', {}).provide(layer0))")
     if not is_right:
         lines.append(f"kit0.to_layer({_merged(others, named=named)})  # wrong: a handler is missing")

@@ -36,13 +36,7 @@ NAMES = {
 """For each of 21 common mistakes, the missing or wrong thing."""
 UNNAMED = {
     "mypy": ["no database"],
-    "pyright": [
-        "the handler of search is missing",
-        "two handlers are missing",
-        "another tool's",
-        "a misspelt option",
-        "no such option",
-    ],
+    "pyright": [],
 }
 """The mistakes of which the first 200 characters of the first message do not name the thing, by checker."""
 

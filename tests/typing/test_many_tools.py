@@ -21,14 +21,24 @@ def test_the_types_of_many_tools_are_exact_and_a_missing_handler_is_named(checke
     """The marked line is the only error, in a full toolkit and in two; one toolkit of many tools is right."""
     numbers = (PART, PART + 10)
     programs = {f"{number} tools": program(number) for number in numbers}
-    most = 200 if checker == "mypy" else 180  # pyright keeps at most 190 members of a union
-    whole = program(most, part=most, named=True, is_right=True)
+    whole = program(200, part=200, named=True, is_right=True)
     report = run(checker, programs | {"one toolkit": whole})
 
     assert "one toolkit" not in report.errors
 
     for number in numbers:
         _check(report, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [63, 122, 200])
+def test_pyright_finds_the_last_missing_handler_of_a_large_toolkit(number: int) -> None:
+    """No type variable collects so many handlers that pyright drops the last handler."""
+    text = program(number, part=number, named=True, missing=number - 1)
+
+    (messages,) = run("pyright", {"large": text}).errors["large"].values()
+
+    assert f"HandlerOf[P{number - 1}, int, Never]" in messages[0]
 
 
 def _check(report: Report, number: int) -> None:
