@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import fxai
@@ -74,10 +76,28 @@ def test_a_wrong_program_marks_a_line(file: str) -> None:
 
 def test_no_program_that_is_read_but_never_run_hides_an_error() -> None:
     """Programs for the checkers hold no ignore and no cast, which would silence what they are there to show."""
-    programs = [*(ROOT / "tests/typing/right").glob("*.py"), *(ROOT / file for file in WRONG)]
+    programs = [*_programs("right"), *(ROOT / file for file in WRONG)]
     silenced = [path.name for path in programs if any(word in path.read_text() for word in ("ignore[", "cast("))]
 
     assert silenced == []
+
+
+def test_the_page_about_types_counts_the_lines_of_each_area() -> None:
+    """The table has a row for each area with the numbers of its wrong lines and asserted types."""
+    wrong = {path.stem: len(marked_lines(path.relative_to(ROOT).as_posix())) for path in _programs("wrong")}
+    right = {path.stem: path.read_text().count("assert_type(") for path in _programs("right")}
+    numbers = {area: (wrong.get(area, 0), right.get(area, 0)) for area in sorted({*wrong, *right})}
+    rows = [
+        f"| {area.replace('_', ' ')} | {lines or '–'} | {types or '–'} |"
+        for area, (lines, types) in numbers.items()
+        if lines or types
+    ]
+
+    assert "\n".join(rows) in (ROOT / "docs/explanation/types.md").read_text(encoding="utf-8")
+
+
+def _programs(folder: str) -> list[Path]:
+    return sorted((ROOT / "tests/typing" / folder).glob("*.py"))
 
 
 def test_what_is_said_of_common_mistakes_is_what_was_read(report: Report) -> None:
