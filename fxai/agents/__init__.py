@@ -6,10 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fxai.agents.agent import Agent, AgentBuilder, Hooks
-from fxai.agents.answer import Answer, AnswerPart, BudgetExceeded, RunError, RunFailed, Step, Steps, history_of
+from fxai.agents.answer import (
+    Answer,
+    AnswerPart,
+    BudgetExceeded,
+    CacheReport,
+    CacheStep,
+    RunError,
+    RunFailed,
+    Step,
+    Steps,
+    cache_report,
+    history_of,
+    usage_of,
+)
 from fxai.agents.change import Changes
 from fxai.agents.inbox import Inbox, InboxFullError, InboxMessage
-from fxai.agents.memory import Memory, MemoryFailure, Window
+from fxai.agents.large_result import LargeResults
+from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.run_options import (
     AgentOptions,
     Budget,
@@ -22,6 +36,8 @@ from fxai.agents.run_options import (
 )
 from fxai.agents.run_tools import Binding, Offer, Offered
 from fxai.agents.sub_agent import SubAgent, SubAgentFailed, SubAgentRequest
+from fxai.models.compaction import Compaction, TokenCounter
+from fxai.models.cut import Compacted
 
 if TYPE_CHECKING:
     from fxai.agents.tool_search import FoundTool, FoundTools, ToolQuery, ToolSearch
@@ -35,7 +51,11 @@ __all__ = [
     "Binding",
     "Budget",
     "BudgetExceeded",
+    "CacheReport",
+    "CacheStep",
     "Changes",
+    "Compacted",
+    "Compaction",
     "FoundTool",
     "FoundTools",
     "HasToolCall",
@@ -43,6 +63,7 @@ __all__ = [
     "Inbox",
     "InboxFullError",
     "InboxMessage",
+    "LargeResults",
     "Memory",
     "MemoryFailure",
     "Offer",
@@ -57,12 +78,14 @@ __all__ = [
     "SubAgent",
     "SubAgentFailed",
     "SubAgentRequest",
+    "TokenCounter",
     "ToolQuery",
     "ToolSearch",
-    "Window",
+    "cache_report",
     "has_tool_call",
     "history_of",
     "step_count_is",
+    "usage_of",
 ]
 
 # fxai imports this module when a program first uses a name from it.

@@ -32,6 +32,7 @@ from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.agents.answer import Answer, AnswerPart, RunError, Step, Steps
 from fxai.agents.change import Changes, check_changes
+from fxai.agents.large_result import LargeResults, check_large_results
 from fxai.agents.loop import Execution, Remembering
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.run import OUTPUT_RETRIES, RunPlan
@@ -56,6 +57,7 @@ from fxai.effects.mistake import MYPY, Discarded
 from fxai.effects.stream import StreamOf
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import PromptInput
+from fxai.models.compaction import Compaction, check_compaction
 from fxai.models.language_model import LanguageModel
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_listed
@@ -149,6 +151,10 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     """The tool search, or None if each request contains all tools."""
     changes: Changes = "auto"
     """The position of a changed instruction, section, or tool in a request. `"auto"` uses the setting of the prompt."""
+    compaction: Compaction | None = None
+    """The rule that shortens the messages for the model, or None to use the compaction of the prompt."""
+    large_results: LargeResults | None = None
+    """The rule for large results, or None."""
 
     if MYPY:  # mypy finds no type in a union with `TypeForm`
 
@@ -218,24 +224,32 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
             Raises:
                 TypeError: If an option is unknown, or a value has the wrong type. The message states the expected type.
                 ValueError: If `at_limit` or `changes` is unknown, the name is empty, or `output_retries` is less than
-                    0.
+                    0, or a budget in money has no `max_tokens`.
             """
             if model is not _AROUND:
                 check_model(model)
             given = cast("dict[str, Any]", options)
             form: Any = output
             hooks = Hooks(*(_several(name, given.pop(name, ())) for name in Hooks.__struct_fields__))
+            budget = _budget(given.pop("budget", Budget()))
+            if budget.money is not None and given.get("max_tokens") is None:
+                raise ValueError(
+                    "max_tokens is missing: a budget in money limits the longest answer. Pass max_tokens=…."
+                )
+
             return Agent(
                 _name(name),
                 _instructions(given.pop("instructions", None)),
                 Binding.of((toolkit,)),
                 model,
                 None if form is None or form is str else Schema[Any].of(form),
-                _budget(given.pop("budget", Budget())),
+                budget,
                 _mode(given.pop("at_limit", "fail")),
                 hooks,
                 _retries(given.pop("output_retries", OUTPUT_RETRIES)),
                 changes=check_changes(given.pop("changes", "auto")),
+                compaction=check_compaction(given.pop("compaction", None)),
+                large_results=check_large_results(given.pop("large_results", None)),
                 tool_search=_tool_search(given.pop("tool_search", None)),
                 options=Options(given),
                 prompt=_prompt(prompt),
@@ -560,6 +574,8 @@ def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> E
         tool_search=agent.tool_search,
         prompt=None if agent.prompt is None else agent.prompt.plan(state),
         changes=agent.prompt.changes if agent.changes == "auto" and agent.prompt is not None else agent.changes,
+        large_results=agent.large_results,
+        compaction=agent.compaction or (None if agent.prompt is None else agent.prompt.compaction),
     )
     return Execution(agent.name, plan, binding, agent.instructions, agent.model, agent.remembering)
 

@@ -13,6 +13,8 @@ the run did not finish within 10 rounds. Allow more with Budget(rounds=…), or 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final, overload
 
 import msgspec
@@ -23,7 +25,7 @@ from fxai.agents.step_record import NO_RECORD, StepRecord
 from fxai.effects.cause import Cause, Failed, FailureError, Succeeded
 from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
-from fxai.messages.part import FinishReason, ToolCall, ToolResult, Usage, WarningPart
+from fxai.messages.part import FinishReason, PrefixBreak, ToolCall, ToolResult, Usage, WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.tools.tool import Tool
@@ -31,6 +33,7 @@ from fxai.tools.tool_error import NotRun, ToolError
 
 if TYPE_CHECKING:
     from fxai.agents.state import PromptState, RenderReason
+    from fxai.models.price import Price
 
 _S = TypeVar("_S")
 _F = TypeVar("_F")
@@ -79,8 +82,9 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def usage(self) -> Usage:
-        """The token usage of the step."""
-        return self.response.usage
+        """The token usage of the step, with the request of a compaction for a summary."""
+        compacted = self.record.compacted
+        return self.response.usage if compacted is None else self.response.usage + compacted.usage
 
     @property
     def warnings(self) -> tuple[WarningPart, ...]:
@@ -249,7 +253,7 @@ def _why_untyped(answer: Answer[Any]) -> str:
 
 # -- failures of a run
 
-Limit: TypeAlias = Literal["rounds", "tokens", "seconds", "calls"]
+Limit: TypeAlias = Literal["rounds", "tokens", "seconds", "calls", "money"]
 """A resource that a budget limits."""
 
 
@@ -259,6 +263,8 @@ def describe_limit(number: float, what: Limit) -> str:
     >>> describe_limit(1, "rounds"), describe_limit(0.5, "seconds")
     ('1 round', '0.5 seconds')
     """
+    if what == "money":
+        return f"a cost of {number:g}"
     return f"{number:g} {what[:-1] if number == 1 else what}"
 
 
@@ -272,6 +278,8 @@ class BudgetExceeded(msgspec.Struct, frozen=True):
     """The conversation so far, with a result for each call. Another run with a new budget can continue from it."""
     state: PromptState | None = None
     """The state of a stateful prompt at this time. Without a stateful prompt, the state is None."""
+    usage: Usage = Usage()
+    """The usage of the run so far, without a turn that failed. An unknown number is None."""
 
     @override
     def __str__(self) -> str:
@@ -292,6 +300,8 @@ class RunFailed(AiError, frozen=True, tag="AiError"):
     """The conversation before the turn that failed, with the results of all calls."""
     state: PromptState | None = None
     """The state of a stateful prompt at this time. Without a stateful prompt, the state is None."""
+    usage: Usage = Usage()
+    """The usage of the run so far, without a turn that failed. An unknown number is None."""
 
     @staticmethod
     def of(error: AiError, history: Prompt, state: PromptState | None = None) -> RunFailed:
@@ -335,6 +345,8 @@ class RenderFailed(msgspec.Struct, frozen=True):
     """The conversation so far. Each call has its result or is pending."""
     state: PromptState
     """The state at this time."""
+    usage: Usage = Usage()
+    """The usage of the run so far, without a turn that failed. An unknown number is None."""
 
     @override
     def __str__(self) -> str:
@@ -379,7 +391,95 @@ def history_of(ended: object) -> Prompt | None:
     return history if isinstance(history, Prompt) else None
 
 
+def keep_usage(defect: BaseException, usage: Usage) -> None:
+    """Store the usage of a run with a defect that ended it, for `usage_of`."""
+    vars(defect)[_USAGE] = usage
+
+
+def usage_of(ended: object) -> Usage | None:
+    """Return the usage of a run, regardless of how the run ended.
+
+    After a failure or a defect, it is the usage of the finished turns. The usage of a turn that failed is unknown.
+
+    Args:
+        ended: An `Exit`, a `Cause`, an `Answer`, a failure of a run, or an exception that a run raised.
+
+    Returns None if `ended` belongs to no run of an agent, or if a user cancelled the run. To know the usage of a
+    cancelled run, add the usage of its steps in `on_step`.
+
+    >>> usage_of(BudgetExceeded("rounds", 1, Prompt.make("Count."), usage=Usage(20, 5)))
+    Usage(input_tokens=20, output_tokens=5)
+    """
+    if isinstance(ended, Succeeded):
+        return usage_of(cast("Succeeded[object]", ended).value)
+    if isinstance(ended, Failed | FailureError):
+        return usage_of(cast(Any, ended).cause)
+    if isinstance(ended, Cause):
+        cause = cast("Cause[object]", ended)
+        found = [usage_of(one) for one in (*cause.failures, *cause.defects)]
+        return next((usage for usage in found if usage is not None), None)
+    kept = vars(ended).get(_USAGE) if isinstance(ended, BaseException) else None
+    usage: object = getattr(ended, "usage", None) if kept is None else kept
+    return usage if isinstance(usage, Usage) else None
+
+
+# -- the cache of the provider
+
+
+@final
+class CacheStep(msgspec.Struct, frozen=True):
+    """A step of a run, and the part of its request that the provider read from its cache."""
+
+    step: int
+    """The number of the step, from 1."""
+    prefix_break: PrefixBreak | None
+    """The reason why the request did not extend the previous request, or None if it did."""
+    possible_tokens: int
+    """The input tokens of the previous request, which an unchanged start would read from the cache."""
+    cached_tokens: int
+    """The input tokens from the cache."""
+
+    @property
+    def lost_tokens(self) -> int:
+        """The input tokens that the provider could have read from its cache, but read again."""
+        return max(self.possible_tokens - self.cached_tokens, 0)
+
+
+@final
+class CacheReport(msgspec.Struct, frozen=True):
+    """The use of the provider's cache in a run."""
+
+    steps: tuple[CacheStep, ...]
+    """The steps with known usage after the first step."""
+
+    @property
+    def lost_tokens(self) -> int:
+        """The input tokens that the provider could have read from its cache, in all steps."""
+        return sum(step.lost_tokens for step in self.steps)
+
+    def cost(self, price: Price) -> Decimal:
+        """Return the money that the lost tokens cost in addition, in the currency of the price."""
+        lost = [step.lost_tokens for step in self.steps]
+        again = sum((price.cost(Usage(one, 0, 0)) or Decimal(0) for one in lost), Decimal(0))
+        return again - sum((price.cost(Usage(one, 0, one)) or Decimal(0) for one in lost), Decimal(0))
+
+
+def cache_report(answer: Answer[Any]) -> CacheReport:
+    """Return the steps of a run that could have read more from the provider's cache, and the cause of each break.
+
+    A step without a break can also lose tokens, for example if the cache expired or the request is too short for it.
+    A step is missing if the provider stated no usage for it or for the step before it.
+    """
+    found: list[CacheStep] = []
+    for before, after in pairwise(answer.steps):
+        usage, possible = after.response.usage, before.response.usage.input_tokens
+        if possible is not None and usage.cached_input_tokens is not None:
+            found.append(CacheStep(after.number, after.record.prefix_break, possible, usage.cached_input_tokens))
+    return CacheReport(tuple(found))
+
+
 _HISTORY: Final = "__fxai_history__"
+_USAGE: Final = "__fxai_usage__"
 
 RunError: TypeAlias = RunFailed | ToolError | BudgetExceeded
 """The failures of a run. Each contains the `history`."""

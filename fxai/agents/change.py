@@ -36,6 +36,7 @@ from fxai.agents.section import SectionText, join_sections, reference_to
 from fxai.messages.message import Message, SystemMessage
 from fxai.messages.prompt import Prompt
 from fxai.models.approval import describe_tool
+from fxai.models.cut import COMPACTION
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 
@@ -169,6 +170,10 @@ class Appending:
         """Record that the model receives the request."""
         self._known, self._read, self._messages = plan.known, plan.conversation, plan.messages
         self._tools = {tool.name: tool for tool in plan.tools}
+
+    def forget(self) -> None:
+        """Read the next conversation completely, because a compaction changed its earlier messages."""
+        self._read = None
 
     def _catch_up(self, conversation: Prompt) -> None:
         """Add the messages since the last step to the messages in the request."""
@@ -341,8 +346,9 @@ def copy_marks(messages: Iterable[Message], marked: Iterable[Message]) -> list[M
     """Return messages with the changes that the same messages of another conversation carry, in the same order."""
     copied: list[Message] = []
     for message, other in zip(messages, marked, strict=True):
-        is_same = message.role == other.role and _KEY in other.metadata
-        metadata = {**message.metadata, _KEY: other.metadata[_KEY]} if is_same else message.metadata
+        marks = {key: other.metadata[key] for key in (_KEY, COMPACTION) if key in other.metadata}
+        is_same = message.role == other.role and marks
+        metadata = {**message.metadata, **marks} if is_same else message.metadata
         copied.append(msgspec.structs.replace(message, metadata=metadata) if is_same else message)
     return copied
 

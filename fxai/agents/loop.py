@@ -38,10 +38,11 @@ You can observe or change a run, streamed or not, in the following places:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 
 import msgspec
 
@@ -49,6 +50,7 @@ from fxai.agents.answer import Answer, AnswerPart, RunError, Steps
 from fxai.agents.change import NOTHING as NO_CHANGE
 from fxai.agents.change import Appending, Plan
 from fxai.agents.inbox import Inbox
+from fxai.agents.large_result import Keeping
 from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, load, recall, waiting_aside
 from fxai.agents.run import OnDefect, Run, RunPlan, notify, prepare_by, read_inbox, stop
@@ -70,8 +72,10 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import ResolvedHistory, relay, resolve_approvals
+from fxai.models.compaction import Compaction, Meter, decode_compacted, encode_compacted
+from fxai.models.cut import read_compacted
 from fxai.models.growth import Growth, LastRequests, find_message_break
-from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, interceptor_of
+from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, WorkInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
 from fxai.models.round import LATE, TIME_IS_UP, Deadline, Emit, Round, RoundLimits, take_turn
@@ -249,7 +253,8 @@ class Execution(msgspec.Struct, frozen=True):
         new = Prompt(islice(prompt, len(systems), None))
         whole = _with_instructions(self.instructions, systems) + recall(past, new) + new
         growth = Growth(_LAST_REQUESTS.of(memory))
-        plan = msgspec.structs.replace(_with_state(plan, state, past, new), growth=growth)
+        compaction = plan.compaction or memory.compaction
+        plan = msgspec.structs.replace(_with_state(plan, state, past, new), growth=growth, compaction=compaction)
         if not remembering.auto_append:
             return (yield run_loop(whole, plan, emit=emit))
         commits = Commits(memory, whole, new, around)
@@ -347,7 +352,11 @@ def _program(
     on_defect: OnDefect | None,
     context: ContextOf[Any],
 ) -> AnyEffect:
+    keeping = None if plan.large_results is None else Keeping(plan.large_results, prompt)
+    if keeping is not None:
+        plan = msgspec.structs.replace(plan, toolkit=keeping.with_reader(plan.toolkit))
     run = Run(prompt, plan, None if on_resolved is None else lambda history: on_resolved(history, run.state))
+    run.keeping = keeping
     around: Interceptor | None = context.services.get(Interceptor)
     run.around = around
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
@@ -359,6 +368,8 @@ def _program(
     if inbox is not None and inbox.claim(run):
         run.inbox = inbox
         looped = looped.on_exit(lambda _: Sync(inbox.release))
+    if keeping is not None:
+        looped = Local(looped, keeping.add_handler)
     if not plan.prepare_step and plan.prompt is None and plan.model is None:
         return looped
     run.scope = Scope()
@@ -386,11 +397,15 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
     step: StepRequest | AiError | None
     inbox = run.inbox
     while run.goes_on:
-        if inbox is not None and run.can_join:
-            yield from read_inbox(run, inbox, at_end=False)
-        step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
+        step = None
+        if (inbox is None and not run.compacts) or (yield from _read_and_compact(run, inbox)):
+            step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
         if isinstance(step, AiError):
             return (yield fail(step))
+        sends = step is None or not run.reserves or (yield from _reserve(run, step))
+        if not sends:  # the last step follows, or the run ended
+            yield from _hand_over(run, (), emit, on_answer)
+            continue
         round_ = _NO_ROUND if step is None else (yield from _ask(run, step, step.model or (yield _MODEL), emit))
         if round_.is_complete:
             finished = run.take(round_.response)
@@ -414,6 +429,13 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bo
     return run.answer
 
 
+def _read_and_compact(run: Run, inbox: Inbox | None) -> Program:
+    """Add the steering messages of the inbox, and compact the messages. Return False if the time limit passed."""
+    if inbox is not None and run.can_join:
+        yield from read_inbox(run, inbox, at_end=False)
+    return not run.compacts or (yield from _compact(run))
+
+
 def _start(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     """Start the clock of the run and execute the tool calls that its history approves."""
     plan = run.plan
@@ -428,6 +450,8 @@ def _start(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
             yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
             yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
             break
+    if run.compacts:
+        run.shown = read_compacted(run.shown)
 
 
 def _check_results(run: Run) -> Program:
@@ -455,7 +479,7 @@ def _choose_changes(run: Run) -> Program:
     if plan.tool_search is not None:
         from fxai.agents.tool_search import Searching
 
-        run.searching = Searching(plan.tool_search, facts)
+        run.searching = Searching(plan.tool_search, facts, () if run.keeping is None else (run.keeping.reader,))
         appends = appends or (plan.changes == "auto" and changes_tools)
     if appends or (plan.changes == "auto" and facts is not None and facts.binds_thinking):
         last = run.growth.last
@@ -466,6 +490,28 @@ def _choose_changes(run: Run) -> Program:
 
 def _find_model(context: ContextOf[Any]) -> object:
     return context.services.get(LanguageModel)
+
+
+def _compact(run: Run) -> Generator[AnyEffect, Any, bool]:
+    """Shorten the messages for the model before a step. Return False if the time limit passed.
+
+    A journal records the cuts, so that a resumed run sends the same requests and needs no second summary.
+    """
+    if run.meter is None:
+        model = yield (_MODEL if run.plan.model is None else (yield _hold_models(run)).model_of(run.plan.model).open())
+        run.meter = Meter(model)
+    last = run.growth.last
+    run.meter.tools = run.plan.toolkit.as_tuple if last is None else last.request.tools
+    number = len(run.steps) + 1
+    finding: AnyEffect = cast(Compaction, run.plan.compaction).find(run.meter, run.shown, number)
+    if run.around is not None:
+        finding = run.around.work(WorkInfo(f"compact {number}", encode_compacted, decode_compacted), finding)
+    found = yield run.cut(finding)
+    if found is LATE:
+        return False
+    if found is not None:
+        run.compact(found)
+    return True
 
 
 def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnAnswer | None) -> Program:
@@ -494,7 +540,8 @@ def _run_approved(run: Run, emit: Emit | None) -> Program:
     if isinstance(prepared, AiError):
         yield fail(prepared)
         return
-    resolving = resolve_approvals(run.history, prepared[1], run.on_resolved)
+    resolution = prepared[1] if run.keeping is None else _with_keeper(run, prepared[1])
+    resolving = resolve_approvals(run.history, resolution, run.on_resolved)
     if resolving is None:
         return
     results: list[ToolResult] = []
@@ -571,6 +618,33 @@ def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -
     )
 
 
+def _reserve(run: Run, step: StepRequest) -> Generator[AnyEffect, Any, bool]:
+    """Return True if the budget allows the input and the longest answer of a request. Otherwise, apply `at_limit`.
+
+    One more request without tools follows, or the run ends.
+    """
+    if run.is_last:
+        return True
+    request, number = step.request, len(run.steps) + 1
+    meter = Meter(step.model or (yield _MODEL), request.tools)
+    counting: AnyEffect = Generate(_count_input, (run, meter, request), {})
+    if run.around is not None:
+        counting = run.around.work(WorkInfo(f"count {number}", int, int), counting)
+    given = yield run.cut(counting)
+    exceeded = None if given is LATE else run.reserve(given, request.max_tokens or 0)
+    if exceeded is not None:
+        run.exceed(exceeded)
+    return exceeded is None
+
+
+def _count_input(run: Run, meter: Meter, request: ModelRequest) -> Program:
+    """Return the number of input tokens, or only its maximum if the budget allows the maximum."""
+    most = meter.most(request.prompt)
+    if most < inf and run.reserve(int(most), request.max_tokens or 0) is None:
+        return int(most)
+    return (yield from meter.tokens(request.prompt, "model"))
+
+
 def _start_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Program:
     """Return the rendered setup of the next step, with the current tools and the handlers that they include.
 
@@ -582,6 +656,7 @@ def _start_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Pr
         if bound is LATE:
             return LATE
         toolkit, handlers = bound.toolkit, bound.layer
+        toolkit = toolkit if run.keeping is None else run.keeping.with_reader(toolkit)
     if run.searching is not None:
         toolkit, own = run.searching.offer(toolkit, run.history, run.options), run.searching.handlers
         handlers = own if handlers is None else handlers if own is None else handlers | own
@@ -641,6 +716,8 @@ def _append(run: Run, planned: Plan, given: StepSetup, setup: StepSetup) -> Step
 
 
 def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> StepRequest | AiError:
+    if run.plan.compaction is not None and run.plan.compaction.compact_at is not None:
+        options = {"compact_at": run.plan.compaction.compact_at, **options}
     if run.is_last:
         options = {**options, "tool_choice": "none"}
     prepared = prepare(messages, toolkit, options, is_hidden=run.plan.is_hidden)
@@ -651,7 +728,12 @@ def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOp
         request = msgspec.structs.replace(request, tools=run.declared)
     if run.plan.output is not None:
         request = request.answered_as(run.plan.output)
+    resolution = resolution if run.keeping is None else _with_keeper(run, resolution)
     return StepRequest(request, resolution, options.get("resolve_tools", True))
+
+
+def _with_keeper(run: Run, resolution: Resolution) -> Resolution:
+    return msgspec.structs.replace(resolution, keeper=run.keeping)
 
 
 def _hold_models(run: Run) -> EffectOf[HeldModels, Any, Any]:

@@ -1,8 +1,8 @@
 """Memories: store the turns of an agent's earlier runs. Use a memory if an agent should continue its earlier runs.
 
-A turn contains all messages of a run. It starts with the message from the user. A run starts with the turns in
-the window of the memory. When it succeeds, it commits all its messages. Many runs can use a memory concurrently. The
-memory also stores the state of a stateful prompt.
+A turn contains all messages of a run. It starts with the message from the user. A run starts with the turns of the
+memory, or with the turns that its compaction keeps. When the run succeeds, it commits all its messages. Many runs can
+use a memory concurrently. The memory also stores the state of a stateful prompt.
 
 Agents read and extend a `Memory` automatically. For a program that talks with a model turn by turn without an agent,
 use a `Chat` (`fxai.models`).
@@ -12,9 +12,6 @@ use a `Chat` (`fxai.models`).
 >>> fx.run_sync(memory.commit(Prompt.make("I am Ann.")))
 >>> fx.run_sync(memory.load())[0].text
 'I am Ann.'
->>> turns = [Prompt.make("One"), Prompt.make("Two"), Prompt.make("Three")]
->>> [turn[0].text for turn in Window.turns(2).newest(reversed(turns))]
-['Two', 'Three']
 """
 
 from __future__ import annotations
@@ -36,9 +33,11 @@ from fxai.effects.effect import Effect, Gen, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.service import Service
 from fxai.messages.calls import pending_in
-from fxai.messages.message import Message, ToolMessage, ToolResultPart
+from fxai.messages.message import Message, ToolMessage, ToolResultPart, handles_of
+from fxai.messages.part import Usage
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import MessageError
+from fxai.models.compaction import Compaction, WindowStage, check_compaction, split_window
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest
 from fxai.models.token_count import estimated_tokens
@@ -46,87 +45,13 @@ from fxai.tools.tool_error import InDoubt
 
 if TYPE_CHECKING:
     from fxai.storage.journal import Entry, Form, Journal
+    from fxai.storage.result_store import ResultStore
 
 _A = TypeVar("_A")
 
 _COUNTING: Final = "the model did not count the tokens of the turns"
 _FIRST_TURNS: Final = 16  # turns to read first if a model counts them; each further attempt reads four times as many
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, the quota of a user, or a file is full
-
-TurnCount: TypeAlias = Callable[[Prompt], int] | Literal["model"]
-"""The way to count the tokens of a turn: a function, or `"model"` for the count of the run's model."""
-
-
-@final
-class Window(msgspec.Struct, frozen=True):
-    """The newest turns of a memory that fit in a limit. It always contains the newest turn, to answer its open calls.
-
-    A window contains a turn completely or not at all. Therefore it never separates a call from its result, or an
-    approval from its request. If a turn does not fit, the window contains no older turn either, so it has no gaps.
-    """
-
-    most_turns: int | None = None
-    """Maximum number of turns, or None for no limit."""
-    most_tokens: int | None = None
-    """Maximum number of tokens in all turns, by `count`, or None for no limit. The newest turn can exceed it."""
-    count: TurnCount = estimated_tokens
-    """The way to count the tokens in a turn."""
-
-    @staticmethod
-    def turns(most: int) -> Window:
-        """Return a window of the newest `most` turns.
-
-        Raises:
-            ValueError: If `most` is less than 1.
-        """
-        return Window(most)
-
-    @staticmethod
-    def tokens(most: int, *, count: TurnCount = estimated_tokens) -> Window:
-        """Return a window of the newest turns that have at most `most` tokens together.
-
-        Args:
-            most: Maximum number of tokens.
-            count: The way to count the tokens in a turn. Default: an estimate, see `estimated_tokens`. With `"model"`,
-                the model of the run counts each turn once, from the newest turn on (`LanguageModel.count`). Outside a
-                run, and if a turn is pending, fxai uses an estimate.
-
-        Raises:
-            ValueError: If `most` is less than 1.
-        """
-        return Window(None, most, count)
-
-    def __post_init__(self) -> None:
-        for bound, noun in ((self.most_turns, "turns"), (self.most_tokens, "tokens")):
-            if bound is not None and bound < 1:
-                raise ValueError(f"window must be at least 1, got {bound} {noun}. Pass None for no limit.")
-
-    @override
-    def __repr__(self) -> str:
-        if self.most_tokens is None:
-            return f"Window.turns({self.most_turns})"
-        if self.most_turns is not None:
-            return f"Window({self.most_turns}, {self.most_tokens})"
-        counted = "" if self.count is estimated_tokens else f", count={self.count!r}"
-        return f"Window.tokens({self.most_tokens}{counted})"
-
-    def size(self, turn: Prompt) -> int:
-        """Return the number of tokens in a turn, or an estimate if a model would count them."""
-        return estimated_tokens(turn) if self.count == "model" else self.count(turn)
-
-    def newest(self, newest_first: Iterable[Prompt]) -> tuple[Prompt, ...]:
-        """Return the turns that fit, oldest first. It reads only the necessary turns from `newest_first`."""
-        turns: list[Prompt] = []
-        tokens = 0
-        for turn in newest_first:
-            tokens += 0 if self.most_tokens is None else self.size(turn)
-            if turns and self.most_tokens is not None and tokens > self.most_tokens:
-                break
-            turns.append(turn)
-            if len(turns) == self.most_turns:
-                break
-        return tuple(reversed(turns))
-
 
 # -- memories
 
@@ -146,6 +71,8 @@ class MemoryFailure(msgspec.Struct, frozen=True):
     """The whole conversation if a finished run could not commit. Another run can continue from it."""
     state: PromptState | None = None
     """The state of the run's prompt, or None."""
+    usage: Usage | None = None
+    """The usage of the run that could not commit, or None."""
 
     @override
     def __str__(self) -> str:
@@ -157,7 +84,9 @@ class Memory(Service):
 
     @abstractmethod
     def load(self) -> Effect[Prompt, MemoryFailure]:
-        """Return the messages of the turns in the window, oldest first. It never returns a part of a turn.
+        """Return the messages of the turns, oldest first. It never returns a part of a turn.
+
+        If the compaction of the memory is a window without a trigger, it returns only the turns in the window.
 
         Fails with:
             MemoryFailure: If fxai cannot read the memory, or the memory does not contain turns.
@@ -216,6 +145,14 @@ class Memory(Service):
         return self.commit(messages) if state is None else fail(keeps_no_state(self))
 
     @property
+    def compaction(self) -> Compaction | None:
+        """The compaction for the runs of this memory, without the window that `load` applies. Default: None.
+
+        A run uses it if its agent has no compaction. The messages in the memory stay whole.
+        """
+        return None
+
+    @property
     def layer(self) -> LayerOf[Memory, Never, None]:
         """The layer that provides this memory as the service `Memory`."""
         return LayerOf.succeed(Memory, self)
@@ -223,24 +160,35 @@ class Memory(Service):
     # -- constructors
 
     @staticmethod
-    def in_process(window: Window | None = None, *, keep: int | None = None) -> Memory:
+    def in_process(
+        compaction: Compaction | None = None, *, keep: int | None = None, results: ResultStore | None = None
+    ) -> Memory:
         """Return a new memory that exists until the process ends.
 
         Args:
-            window: The turns that a run starts with, or None for all turns.
+            compaction: The rule that shortens the messages for a run, or None for all messages. The memory stores all
+                messages. A window without a trigger counts only the turns of the memory, and always keeps the newest
+                turn, to answer its open calls.
             keep: Maximum number of stored turns, or None for no limit. The memory stores the newest turns.
+            results: The store of large results. `clear` also removes the results of the turns. Default: None.
 
         Raises:
-            TypeError: If `window` is not a `Window`.
+            TypeError: If `compaction` is not a `Compaction`.
             ValueError: If `keep` is less than 1.
         """
         from fxai.storage.journal import ProcessJournal
 
-        _check(window, keep)
-        return _JournalMemory(ProcessJournal(keep), window, _describe("in_process", window, keep=keep))
+        _check(compaction, keep)
+        return _JournalMemory(ProcessJournal(keep), compaction, _describe("in_process", compaction, keep=keep), results)
 
     @staticmethod
-    def file(path: str | os.PathLike[str], window: Window | None = None, *, keep: int | None = None) -> Memory:
+    def file(
+        path: str | os.PathLike[str],
+        compaction: Compaction | None = None,
+        *,
+        keep: int | None = None,
+        results: ResultStore | None = None,
+    ) -> Memory:
         """Return a memory in a file of JSON lines, which the first commit creates. All local processes can use it.
 
         After a successful commit, the turn is on the disk, even if the process crashes. See
@@ -248,8 +196,9 @@ class Memory(Service):
 
         Args:
             path: The file. Only its owner can read it. fxai also creates a file `.lock` next to it.
-            window: The window, see `in_process`.
+            compaction: The compaction, see `in_process`.
             keep: Maximum number of turns, see `in_process`. fxai removes many older turns from the file at a time.
+            results: The store of large results, see `in_process`.
 
         Raises:
             TypeError, ValueError: See `in_process`. Also if `path` is not valid for a file.
@@ -257,17 +206,18 @@ class Memory(Service):
         from fxai.storage.journal_file import FileJournal
         from fxai.storage.private_file import file_path
 
-        _check(window, keep)
+        _check(compaction, keep)
         journal = FileJournal(file_path(path), _form(), keep)
-        return _JournalMemory(journal, window, _describe("file", str(journal.path), window, keep=keep))
+        return _JournalMemory(journal, compaction, _describe("file", str(journal.path), compaction, keep=keep), results)
 
     @staticmethod
     def sqlite(
         path: str | os.PathLike[str],
-        window: Window | None = None,
+        compaction: Compaction | None = None,
         *,
         conversation: str = "default",
         keep: int | None = None,
+        results: ResultStore | None = None,
     ) -> Memory:
         """Return the memory of a conversation in a SQLite database, which the first use creates.
 
@@ -275,9 +225,10 @@ class Memory(Service):
 
         Args:
             path: The database in WAL mode. It can also contain other data.
-            window: The window, see `in_process`.
+            compaction: The compaction, see `in_process`.
             conversation: The name of the conversation in the database. Default: "default".
             keep: Maximum number of turns, see `in_process`.
+            results: The store of large results, see `in_process`.
 
         Raises:
             TypeError, ValueError: See `in_process`. Also if `path` is not valid for a database.
@@ -285,10 +236,10 @@ class Memory(Service):
         from fxai.storage.database import database_path
         from fxai.storage.journal import TableJournal
 
-        _check(window, keep)
+        _check(compaction, keep)
         journal = TableJournal(database_path(path), conversation, _form(), keep)
         named = {"conversation": conversation, "keep": keep}
-        return _JournalMemory(journal, window, _describe("sqlite", str(journal.path), window, **named))
+        return _JournalMemory(journal, compaction, _describe("sqlite", str(journal.path), compaction, **named), results)
 
 
 def keeps_no_state(memory: Memory) -> MemoryFailure:
@@ -297,9 +248,8 @@ def keeps_no_state(memory: Memory) -> MemoryFailure:
     return MemoryFailure(type(memory).__qualname__, "commit", why)
 
 
-def _check(window: object, keep: int | None) -> None:
-    if not (window is None or isinstance(window, Window)):
-        raise TypeError(f"window must be a Window, got {window!r}. Pass Window.turns(…) or Window.tokens(…).")
+def _check(compaction: object, keep: int | None) -> None:
+    _ = check_compaction(compaction)
     if keep is not None and keep < 1:
         raise ValueError(f"keep must be at least 1, got {keep}. Pass None to store all turns.")
 
@@ -349,15 +299,23 @@ def _check_read(read: Result[_A, object], what: str) -> _A:
 class _JournalMemory(Memory):
     """A memory that stores each turn as an entry of a journal. Each part of an entry is a commit."""
 
-    def __init__(self, journal: Journal[Prompt], window: Window | None, described: str) -> None:
+    def __init__(
+        self, journal: Journal[Prompt], compaction: Compaction | None, described: str, results: ResultStore | None
+    ) -> None:
         self._journal = journal
-        self._window = window
+        self._results = results
+        self._window, self._compaction = (None, None) if compaction is None else split_window(compaction)
         self._described = described
         self._counted: tuple[LanguageModel | None, dict[Prompt, int]] = (None, {})  # the model and its counts
 
     @override
     def __repr__(self) -> str:
         return self._described
+
+    @property
+    @override
+    def compaction(self) -> Compaction | None:
+        return self._compaction
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:
@@ -366,18 +324,18 @@ class _JournalMemory(Memory):
             return Prompt(message for turn in turns for message in turn)
 
         window = self._window
-        if window is not None and window.count == "model" and window.most_tokens is not None:
+        if window is not None and window.size == "model" and window.tokens is not None:
             return context().flat_map(lambda services: self._load_counted(window, services.find(LanguageModel)))
         return self._attempt("load", lambda: self._journal.read(join))
 
     @gen
-    def _load_counted(self, window: Window, model: LanguageModel | None) -> Gen[Prompt, MemoryFailure]:
+    def _load_counted(self, window: WindowStage, model: LanguageModel | None) -> Gen[Prompt, MemoryFailure]:
         """Return the turns in the window. The model counts each turn once and reuses the counts of earlier loads."""
         known, counts = self._counted[1] if self._counted[0] is model else {}, dict[Prompt, int]()
         most, is_enough, newest = _FIRST_TURNS, False, tuple[Prompt, ...]()
         while not is_enough:  # read only the turns that the window needs, because a memory can contain years
             newest = yield from self._newest("load", most)
-            left = window.most_tokens or 0
+            left = window.tokens or 0
             for turn in newest:
                 if turn not in counts:
                     counts[turn] = known[turn] if turn in known else (yield from self._count(turn, model))
@@ -386,7 +344,7 @@ class _JournalMemory(Memory):
                     break
             is_enough, most = left < 0 or len(newest) < most, most * 4
         self._counted = model, counts
-        fitting = msgspec.structs.replace(window, count=counts.__getitem__).newest(newest)
+        fitting = msgspec.structs.replace(window, size=counts.__getitem__).newest(newest)
         return Prompt(message for turn in fitting for message in turn)
 
     def _count(self, turn: Prompt, model: LanguageModel | None) -> Effect[int, MemoryFailure]:
@@ -421,7 +379,13 @@ class _JournalMemory(Memory):
 
     @override
     def clear(self) -> Effect[None, MemoryFailure]:
-        return self._attempt("clear", self._journal.clear)
+        def clear() -> None:
+            turns = () if self._results is None else self._journal.read(lambda entries: tuple(_turns(entries)))
+            self._journal.clear()
+            if self._results is not None:
+                self._results.remove(handles_of(message for turn in turns for message in turn))
+
+        return self._attempt("clear", clear)
 
     def _attempt(self, doing: _Doing, work: Callable[[], _A]) -> Effect[_A, MemoryFailure]:
         def fail(error: Exception) -> MemoryFailure | None:

@@ -34,6 +34,7 @@ from fxai.messages.calls import Pending, pending_in
 from fxai.messages.message import Message, TextPart, UserMessage
 from fxai.messages.part import PrefixBreak
 from fxai.messages.prompt import Prompt
+from fxai.models.cut import Compacted
 from fxai.models.interceptor import Interceptor, WorkInfo, interceptor_of
 from fxai.tools.aspects.aspect import Aspect, Wrapping
 from fxai.tools.handler import handler_of
@@ -188,11 +189,18 @@ class Rendering:
         self._patches = tuple(patches)
         return sum((patch for _, patch in patches), StepPatch[Any]())
 
-    def record(self, toolkit: Toolkit[Any], messages: Prompt, prefix_break: PrefixBreak | None) -> StepRecord:
+    def forget(self) -> None:
+        """Read the next conversation completely, because a compaction changed its earlier messages."""
+        self._conversation = _Conversation()
+
+    def record(
+        self, toolkit: Toolkit[Any], messages: Prompt, prefix_break: PrefixBreak | None, compacted: Compacted | None
+    ) -> StepRecord:
         """Return the record of the step that has just ended, with its tools and messages after the hooks."""
         before = PromptState({} if self._asked is None else self._asked.cells)
         shown = self._conversation.compact(messages)
-        return StepRecord(tuple(toolkit.tools), shown, self._patches, before, self._store.snapshot(), prefix_break)
+        after = self._store.snapshot()
+        return StepRecord(tuple(toolkit.tools), shown, self._patches, before, after, prefix_break, compacted)
 
     # -- approved calls
 

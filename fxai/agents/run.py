@@ -19,10 +19,23 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import msgspec
 from returns.result import Success
 
-from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit, keep_history
+from fxai.agents.answer import (
+    Answer,
+    BudgetExceeded,
+    Ended,
+    Limit,
+    RenderFailed,
+    RunFailed,
+    Step,
+    describe_limit,
+    keep_history,
+    keep_usage,
+)
 from fxai.agents.answer import Steps as StepsSoFar
 from fxai.agents.change import Appending, Changes, Plan
 from fxai.agents.inbox import Inbox, decode_messages, encode_messages
+from fxai.agents.large_result import Keeping, LargeResults
+from fxai.agents.memory import MemoryFailure
 from fxai.agents.run_options import (
     AtLimit,
     Budget,
@@ -43,11 +56,13 @@ from fxai.effects.scope import NOTHING, Scope
 from fxai.messages.accumulate import fold
 from fxai.messages.errors import AiError
 from fxai.messages.message import TextPart, UserMessage
-from fxai.messages.part import FinishReason, Part, ToolResult
+from fxai.messages.part import FinishReason, Part, ToolResult, Usage
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import ContentPolicyError
 from fxai.messages.response import Response
 from fxai.models.approved_calls import OnResolved, ResolvedHistory
+from fxai.models.compaction import Compaction, Meter
+from fxai.models.cut import SAME_TURN, Compacted
 from fxai.models.growth import Growth
 from fxai.models.interceptor import Interceptor, LeftRunError, WorkInfo
 from fxai.models.language_model import output_error, read_output
@@ -107,6 +122,10 @@ class RunPlan(msgspec.Struct, frozen=True):
     """The stateful prompt that renders each step, or None."""
     changes: Changes = "auto"
     """The position of changed definitions in a request."""
+    compaction: Compaction | None = None
+    """The rule that shortens the messages for the model, or None."""
+    large_results: LargeResults | None = None
+    """The rule for large results, or None."""
     model: LayerOf[Any, Any, Any] | None = None
     """The model of the agent, or None if its steps use the model in the context."""
     tool_search: ToolSearch | None = None
@@ -137,6 +156,7 @@ class Run:
         "around",
         "asked",
         "calls",
+        "cost",
         "cut",
         "deadline",
         "declared",
@@ -149,12 +169,16 @@ class Run:
         "in_round",
         "inbox",
         "is_last",
+        "keeping",
         "known",
+        "meter",
         "models",
         "on_resolved",
         "options",
         "plan",
         "rendering",
+        "reserved",
+        "reserves",
         "scope",
         "searching",
         "shown",
@@ -191,10 +215,18 @@ class Run:
         self.searching: Searching | None = None
         self.appending: Appending | None = None  # None if changes have their usual position
         self.declared: tuple[AnyTool, ...] | None = None  # the tools in the next request, if the run appends changes
+        self.keeping: Keeping | None = None  # the large results
+        self.meter: Meter | None = None  # the counts of the compaction
         self.growth: Growth = Growth() if plan.growth is None else plan.growth
         self.value: Any = msgspec.UNSET
         self.exceeded: Limit | None = None
         self.tokens: int = 0
+        self.cost: Any = 0  # the money so far, as a Decimal
+        budget = plan.budget
+        self.reserves: bool = (
+            budget.money is not None or (budget.tokens or 0) * (plan.options.get("max_tokens") or 0) > 0
+        )
+        self.reserved: tuple[int, Any] | None = None  # the maximum tokens and money of the current request
         self.calls: int = 0
         self.wrong: int = 0
 
@@ -202,6 +234,11 @@ class Run:
     def goes_on(self) -> bool:
         """True if the run needs another step."""
         return self.ended is None and self.failure is None
+
+    @property
+    def compacts(self) -> bool:
+        """True if fxai can shorten the messages of the run."""
+        return self.plan.compaction is not None and bool(self.plan.compaction.stages)
 
     @property
     def answer(self) -> Answer[Any]:
@@ -241,11 +278,32 @@ class Run:
             self.early = ()
         step = Step(len(self.steps) + 1, response, self._record(response))
         self.steps.append(step)
-        if self.plan.budget.tokens is not None:
-            self.tokens += response.usage.total_tokens or 0
+        if self.plan.budget.tokens is not None or self.reserved is not None:
+            self._spend(step.usage)
         if self.options.get("tool_choice", "auto") != "auto":
             self.options = options_after(self.options)
         return step
+
+    def _spend(self, used: Usage) -> None:
+        """Add the usage of a step. For an unknown usage, add the maximum of its request."""
+        most, money = self.reserved or (0, 0)
+        total, price = used.total_tokens, self.plan.budget.price
+        self.tokens += most if total is None else total
+        if price is not None:
+            cost = price.cost(used)
+            self.cost += money if cost is None else cost
+
+    def reserve(self, given: int, answer: int) -> Limit | None:
+        """Reserve the maximum of a request. Return the limit that the request could exceed, or None."""
+        budget = self.plan.budget
+        money: Any = 0
+        if budget.price is not None:
+            of_input, of_output = budget.price.highest(given)
+            money = (given * of_input + answer * of_output) / 1_000_000
+        self.reserved = given + answer, money
+        if budget.tokens is not None and self.tokens + given + answer > budget.tokens:
+            return "tokens"
+        return "money" if budget.money is not None and self.cost + money > budget.money else None
 
     def append(self, plan: Plan) -> None:
         """Record that the model receives appended changes. The last message of the conversation carries them."""
@@ -255,15 +313,25 @@ class Run:
         self.shown = plan.conversation
         self.history = plan.conversation if is_same else plan.carry(self.history)
 
+    def compact(self, compacted: Compacted) -> None:
+        """Shorten the messages for the model. The last message of the history records the compaction."""
+        self.history = compacted.mark(self.history)
+        self.shown = compacted.of(self.shown)
+        self.growth.compacted = compacted
+        for reader in (self.appending, self.rendering):
+            if reader is not None:
+                reader.forget()
+
     def _record(self, response: Response) -> StepRecord:
         found = self.growth.prefix_break or response.prefix_break  # the latter from an earlier process
+        compacted, self.growth.compacted = self.growth.compacted, None
         if self.rendering is not None and self.asked is not None:
-            return self.rendering.record(self.asked.toolkit, self.asked.messages, found)
+            return self.rendering.record(self.asked.toolkit, self.asked.messages, found, compacted)
         if self.growth.last is None:
             return NO_RECORD
         request = self.growth.last.request
         tools = request.tools if self.asked is None else self.asked.toolkit
-        return StepRecord(tuple(map(_NAME, tools)), request.prompt, prefix_break=found)
+        return StepRecord(tuple(map(_NAME, tools)), request.prompt, prefix_break=found, compacted=compacted)
 
     def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
         """Return results for the calls in a turn that exceed the budget, and count the other calls."""
@@ -355,7 +423,7 @@ class Run:
         budget = self.plan.budget
         mode = self.plan.at_limit
         if mode == "fail" or self.is_last or (mode == "last_text" and not self.steps):
-            self.failure = BudgetExceeded(what, getattr(budget, what), self.history, self.state)
+            self.failure = BudgetExceeded(what, float(getattr(budget, what)), self.history, self.state)
         elif mode == "answer":
             self.is_last = True
             if self.deadline is not None and budget.seconds is not None:
@@ -387,12 +455,13 @@ class Run:
         """
         if self.rendering is not None:
             cause = self.rendering.explain(cause, self.history)
-        failing = FailCause(cause.map(self._with_history)) if cause.failures else None
+        failing = FailCause(cause.map(self._complete)) if cause.failures else None
         if not cause.defects or any(isinstance(defect, LeftRunError) for defect in cause.defects):
             return failing
         broken = self._answer_so_far(cause)
         for defect in cause.defects:
             keep_history(defect, broken.history)
+            keep_usage(defect, broken.usage)
         if on_defect is None or cause.interrupted or broken.history == self._begun:
             return failing
         failing = failing or FailCause(cause)
@@ -407,6 +476,16 @@ class Run:
         response = in_order(Response((*self.early, *response.content)))
         step = Step(len(self.steps) + 1, response)
         return Answer((*self.steps, step), self.history.with_response(response.content), "done", state=self.state)
+
+    def _complete(self, error: Any) -> Any:
+        """Return a failure with the conversation and the usage of the run."""
+        error = self._with_history(error)
+        if not isinstance(error, RunFailed | BudgetExceeded | RenderFailed | ToolError | MemoryFailure):
+            return error
+        turn = error.response.usage if isinstance(error, ToolError) and error.response is not None else Usage()
+        compacted = Usage() if self.growth.compacted is None else self.growth.compacted.usage
+        usage = sum((step.usage for step in self.steps), turn + compacted)
+        return msgspec.structs.replace(error, usage=usage)
 
     def _with_history(self, error: Any) -> Any:
         if isinstance(error, AiError):
@@ -427,7 +506,7 @@ def _correction(failure: DecodeFailure) -> UserMessage:
     """Return the message to the model about an invalid answer. It lists all validation errors."""
     faults = "\n".join([f"- {fault}" for fault in failure.faults])
     text = f"Your answer does not have the requested form:\n{faults}\nAnswer again, only in this form."
-    return UserMessage((TextPart(text),))
+    return UserMessage((TextPart(text),), metadata=SAME_TURN)
 
 
 def options_after(options: RoundOptions) -> RoundOptions:

@@ -18,18 +18,23 @@ from typing_extensions import TypeAliasType, TypeIs, TypeVar, Unpack, override
 
 from fxai.agents.answer import Step, Steps
 from fxai.agents.change import Changes
+from fxai.agents.large_result import LargeResults
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.effects.mistake import Discarded
 from fxai.messages.errors import AiError
 from fxai.messages.prompt import Prompt, PromptInput
+from fxai.models.compaction import Compaction
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import RoundOptions, ToolChoices
 from fxai.schema.data import frozen
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from fxai.agents.tool_search import ToolSearch
+    from fxai.models.price import Price
 
 _H = TypeVar("_H")
 _E = TypeVar("_E", default=Never)
@@ -56,15 +61,29 @@ class Budget(msgspec.Struct, frozen=True):
     """Maximum number of requests. Default: 10."""
     tokens: int | None = None
     """Maximum number of input and output tokens in all steps, if the provider counts them. After the limit, fxai stops
-    sending requests. The last step can exceed the limit."""
+    sending requests. With the option `max_tokens`, fxai counts each request before it sends the request, and stops if
+    its input and its longest answer could exceed the limit. Otherwise, the last step can exceed the limit."""
     seconds: float | None = None
     """Maximum duration in seconds by the `Clock`. It includes the time to open tool sources and to load the memory. At
     the end, fxai stops the current request or call. Handlers find the end in their `deadline`."""
     calls: int | None = None
     """Maximum number of tool calls. fxai does not run more calls. Approved calls of the history, calls that the
     provider runs, and external calls do not count."""
+    money: Decimal | str | int | None = None
+    """Maximum cost of all steps by `price`, such as `"0.50"`. fxai stops before a request whose input and longest
+    answer could exceed it. It requires `price` and the option `max_tokens`."""
+    price: Price | None = None
+    """The price of the model for `money`."""
 
     def __post_init__(self) -> None:
+        if (self.money is None) != (self.price is None):
+            raise ValueError('money and price belong together. Pass Budget(money="0.50", price=Price.per_million(…)).')
+        if self.money is not None:
+            from fxai.models.price import amount_of  # few budgets limit money
+
+            msgspec.structs.force_setattr(self, "money", amount_of(self.money, "money of a budget"))
+            if not cast("Decimal", self.money) > 0:
+                raise ValueError(f"money must be greater than 0, got {self.money}")
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, got {self.rounds}")
         if self.tokens is not None and self.tokens < 1:
@@ -258,6 +277,10 @@ class AgentOptions(RoundOptions, total=False):
     default), which depends on the facts about the model."""
     tool_search: ToolSearch | None
     """The search of tools among hundreds. Default: None, and each request contains all tools."""
+    compaction: Compaction | None
+    """The rule that shortens the messages for the model in a long conversation. Default: None."""
+    large_results: LargeResults | None
+    """The rule for large results: the model receives a preview and a handle. Default: None."""
     output_retries: int
     """Maximum number of requests to correct an invalid output. Each request lists the validation errors. Default: 2."""
 

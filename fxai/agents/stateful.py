@@ -44,6 +44,7 @@ from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import PromptInput
+from fxai.models.compaction import Compaction, check_compaction
 from fxai.models.language_model import LanguageModel
 from fxai.tools.toolkit import Toolkit
 
@@ -86,10 +87,16 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
     """The limits for a run."""
     changes: Changes = "auto"
     """The position of changed definitions in a request."""
+    compaction: Compaction | None = None
+    """The rule that shortens the messages for the model, or None."""
 
     @staticmethod
     def make(
-        name: str, f: Callable[[RenderOf[_R2, _E2]], None], *, changes: Changes = "auto"
+        name: str,
+        f: Callable[[RenderOf[_R2, _E2]], None],
+        *,
+        changes: Changes = "auto",
+        compaction: Compaction | None = None,
     ) -> StatefulPrompt[_R2, _E2 | RenderFailed]:
         """Return a prompt from a function that defines a step with the `Render` that it receives.
 
@@ -101,9 +108,11 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
             changes: The position of definitions that changed since the last step. `"rewrite"` keeps their usual
                 position. `"append"` adds them after the conversation, so that each request extends the last request.
                 Default: `"append"` if the model binds its thinking to the prefix, otherwise `"rewrite"`.
+            compaction: The rule that shortens the conversation for the model. It does not change the definitions of
+                the step. Default: None.
 
         Raises:
-            TypeError: If `name` is not a string, or `f` is not a function.
+            TypeError: If `name` is not a string, `f` is not a function, or `compaction` is not a `Compaction`.
             ValueError: If the name is empty, or `changes` is unknown.
         """
         if not isinstance(cast(object, name), str):
@@ -112,7 +121,8 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
             raise ValueError("prompt name must be a string that is not empty, got ''")
         if not callable(cast(object, f)):
             raise TypeError(f"prompt function must be a function of a Render, got {f!r}")
-        return StatefulPrompt(name, f, changes=check_changes(changes))
+        compaction = check_compaction(compaction)
+        return StatefulPrompt(name, f, changes=check_changes(changes), compaction=compaction)
 
     @property
     def output(self) -> None:
@@ -156,7 +166,9 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
         raise NotImplementedError
 
     def _execution(self, state: PromptState | None) -> Execution:
-        plan = RunPlan(Toolkit.empty(), {}, self.budget, prompt=self.plan(state), changes=self.changes)
+        plan = RunPlan(
+            Toolkit.empty(), {}, self.budget, prompt=self.plan(state), changes=self.changes, compaction=self.compaction
+        )
         return Execution(self.name, plan, Binding())
 
     @override

@@ -16,6 +16,7 @@ from fxai.agents.state import PromptState
 from fxai.messages.message import Message
 from fxai.messages.part import PrefixBreak
 from fxai.messages.prompt import Prompt
+from fxai.models.cut import Compacted
 
 if TYPE_CHECKING:
     from fxai.agents.step_patch import StepPatch
@@ -56,6 +57,8 @@ class StepRecord(msgspec.Struct, frozen=True):
     """The state when the calls of the step had ended; empty without a stateful prompt."""
     prefix_break: PrefixBreak | None = None
     """The reason why the request did not extend the previous request of the conversation, or None."""
+    compacted: Compacted | None = None
+    """The work of a compaction before the request, or None."""
 
     @property
     def messages(self) -> Prompt:

@@ -135,10 +135,17 @@ class Searching:
         "handlers",
     )
 
-    def __init__(self, options: ToolSearch, facts: ModelFacts | None) -> None:
+    def __init__(self, options: ToolSearch, facts: ModelFacts | None, always: Iterable[str] = ()) -> None:
+        """Create the search of a run.
+
+        Args:
+            options: The options of the agent.
+            facts: The facts about the model, or None if they are unknown.
+            always: Names of further tools that the model always receives, such as the tool that reads large results.
+        """
         self._options = options
         self._by_provider = options.hosted is not None and facts is not None and facts.tool_search is True
-        self._always = set(options.always)
+        self._always = {*options.always, *always}
         self._found: dict[str, None] = {}  # in the order of their discovery
         self._read = 0  # the number of messages that this run has searched for results
         self._toolkit: Toolkit[Any] = Toolkit.empty()  # all tools of the last step

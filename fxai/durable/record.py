@@ -130,6 +130,8 @@ class Ended(TimedRecord, frozen=True, tag="ended"):
     state: dict[str, Any] = {}
     """The changes in the state of a stateful prompt."""
     json_text: tuple[str, ...] = ()
+    handle: str = ""
+    """The handle of a stored large result, or an empty string. `value` is then a preview."""
 
 
 @final

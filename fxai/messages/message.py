@@ -27,6 +27,7 @@ Metadata: TypeAlias = Mapping[str, Any]
 """The data of providers by their names, as JSON values."""
 
 _TOOLS: Final = "tools"  # key in the metadata of a system message for changes of tools, for every provider
+_HANDLE: Final = "fxai_handle"  # key in the metadata of a result for the handle of the stored whole result
 _NO_METADATA: Final[Metadata] = frozen({})  # shared by all records without metadata, because histories contain many
 
 # JSON values are dicts and lists without a hash. The hash ignores these fields, but equality compares them.
@@ -46,6 +47,27 @@ class WithMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     def __hash__(self) -> int:
         fields = (getattr(self, name) for name in self.__struct_fields__ if name not in _OUTSIDE_HASH)
         return hash((self.__class__.__name__, *fields))
+
+
+def handle_data(handle: str) -> Metadata:
+    """Return the metadata of a result with this handle of a stored large result."""
+    return {_HANDLE: handle}
+
+
+def handle_of(part: WithMetadata) -> str | None:
+    """Return the handle of the stored large result of a part, or None.
+
+    >>> handle_of(ToolResultPart("c", "search", "…", metadata=handle_data("r_1")))
+    'r_1'
+    """
+    handle = part.metadata.get(_HANDLE)
+    return handle if isinstance(handle, str) else None
+
+
+def handles_of(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the handles of the stored large results in messages."""
+    parts = (part for message in messages if message.role == "tool" for part in message.content)
+    return frozenset(handle for part in parts if (handle := handle_of(part)) is not None)
 
 
 def merge_metadata(*several: Metadata) -> Metadata:

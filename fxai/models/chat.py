@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, final, overload
 
@@ -44,11 +44,14 @@ from fxai.effects.service import Clock, Service
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
-from fxai.messages.part import StreamPart
+from fxai.messages.message import handles_of
+from fxai.messages.part import AnyPart, StreamPart
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response
+from fxai.models.compaction import Compaction, check_compaction, compact_request
 from fxai.models.growth import Growth, SentRequest
 from fxai.models.language_model import (
+    Compact,
     LanguageModel,
     ObjectPending,
     ObjectResponse,
@@ -67,6 +70,7 @@ from fxai.tools.toolkit import Toolkit
 if TYPE_CHECKING:
     from fxai.models.partial_object import ObjectPart
     from fxai.storage.history import Histories
+    from fxai.storage.result_store import ResultStore
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -164,17 +168,25 @@ class ChatStore(Service):
     # -- constructors
 
     @staticmethod
-    def in_process() -> ChatStore:
-        """Return a new store that exists until the process ends."""
+    def in_process(*, results: ResultStore | None = None) -> ChatStore:
+        """Return a new store that exists until the process ends.
+
+        Args:
+            results: The store of large results. `delete` also removes the results of the chat. Default: None.
+        """
         from fxai.storage.history import ProcessHistories  # imported late, because only stores need it
 
-        return _HistoryStore(ProcessHistories())
+        return _HistoryStore(ProcessHistories(), results)
 
     in_memory = in_process
 
     @staticmethod
-    def files(folder: str | os.PathLike[str]) -> ChatStore:
+    def files(folder: str | os.PathLike[str], *, results: ResultStore | None = None) -> ChatStore:
         """Return the store of files of JSON lines in a directory. fxai creates the directory if it does not exist.
+
+        Args:
+            folder: The directory.
+            results: The store of large results, see `in_process`.
 
         Raises:
             ValueError: If `folder` is not a valid path of a directory.
@@ -182,11 +194,15 @@ class ChatStore(Service):
         from fxai.storage.history import FileHistories  # imported late, because only stores need it
         from fxai.storage.private_file import full_path
 
-        return _HistoryStore(FileHistories(full_path(folder)))
+        return _HistoryStore(FileHistories(full_path(folder)), results)
 
     @staticmethod
-    def sqlite(path: str | os.PathLike[str]) -> ChatStore:
+    def sqlite(path: str | os.PathLike[str], *, results: ResultStore | None = None) -> ChatStore:
         """Return the store in a SQLite database. fxai creates it if necessary, with a directory of locks next to it.
+
+        Args:
+            path: The database.
+            results: The store of large results, see `in_process`.
 
         Raises:
             ValueError: If `path` is not valid for a database.
@@ -194,15 +210,16 @@ class ChatStore(Service):
         from fxai.storage.database import database_path  # imported late, because only stores need it
         from fxai.storage.history import TableHistories
 
-        return _HistoryStore(TableHistories(database_path(path)))
+        return _HistoryStore(TableHistories(database_path(path)), results)
 
 
 @final
 class _HistoryStore(ChatStore):
     """A store that uses `Histories` of `fxai.storage`."""
 
-    def __init__(self, histories: Histories) -> None:
+    def __init__(self, histories: Histories, results: ResultStore | None) -> None:
         self._histories = histories
+        self._results = results
 
     @override
     def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
@@ -226,7 +243,13 @@ class _HistoryStore(ChatStore):
 
     @override
     def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
-        return self._attempt(chat_id, "delete", lambda: self._histories.delete(chat_id))
+        def delete() -> None:
+            history = None if self._results is None else self._histories.load(chat_id, 0.0)
+            self._histories.delete(chat_id)
+            if self._results is not None and history is not None:
+                self._results.remove(handles_of(history))
+
+        return self._attempt(chat_id, "delete", delete)
 
     def _attempt(
         self, chat_id: str, doing: Literal["load", "save", "delete"], work: Callable[[], _A]
@@ -254,12 +277,20 @@ class Chat(Service):
     turn cannot start inside another turn of the same chat. This is a defect, because it would wait forever.
     """
 
-    def __init__(self, store: ChatStore, chat_id: str, first: Prompt, time_to_live: float | None = None) -> None:
+    def __init__(
+        self,
+        store: ChatStore,
+        chat_id: str,
+        first: Prompt,
+        time_to_live: float | None = None,
+        compaction: Compaction | None = None,
+    ) -> None:
         """Create a chat in a store. Programs use `from_prompt`, `layer`, or `stored` instead."""
         self._store = store
         self._id = chat_id
         self._first = first
         self._time_to_live = time_to_live
+        self._compaction = check_compaction(compaction)
         self._lock = Lock()
         self._last: SentRequest | None = None  # the request of the last turn of this object
         self._known: Prompt | None = None  # the stored history that the last turn of this object read or saved
@@ -267,9 +298,15 @@ class Chat(Service):
     # -- constructors
 
     @staticmethod
-    def from_prompt(prompt: PromptInput = Prompt.empty) -> EffectOf[Chat]:
-        """Return the effect of a new chat in this process that continues `prompt`: instructions or a history."""
-        return Sync(lambda: Chat(ChatStore.in_process(), "", Prompt.make(prompt)))
+    def from_prompt(prompt: PromptInput = Prompt.empty, *, compaction: Compaction | None = None) -> EffectOf[Chat]:
+        """Return the effect of a new chat in this process that continues `prompt`: instructions or a history.
+
+        Args:
+            prompt: The first messages.
+            compaction: The rule that shortens the messages for the model. The history stays whole. The usage of a turn
+                includes the request for a summary. Default: None.
+        """
+        return Sync(lambda: Chat(ChatStore.in_process(), "", Prompt.make(prompt), compaction=compaction))
 
     @staticmethod
     def from_json(text: str | bytes) -> EffectOf[Chat, DecodeFailure]:
@@ -288,13 +325,19 @@ class Chat(Service):
         return Suspend(read)
 
     @staticmethod
-    def layer(prompt: PromptInput = Prompt.empty) -> LayerOf[Chat, Never, None]:
-        """Return the layer for a chat in this process that continues `prompt`. Each build creates a new chat."""
-        return LayerOf.effect(Chat, Chat.from_prompt(prompt))
+    def layer(
+        prompt: PromptInput = Prompt.empty, *, compaction: Compaction | None = None
+    ) -> LayerOf[Chat, Never, None]:
+        """Return the layer for a chat in this process. Each build creates a new chat, see `from_prompt`."""
+        return LayerOf.effect(Chat, Chat.from_prompt(prompt, compaction=compaction))
 
     @staticmethod
     def stored(
-        chat_id: str, prompt: PromptInput = Prompt.empty, *, time_to_live: float | None = None
+        chat_id: str,
+        prompt: PromptInput = Prompt.empty,
+        *,
+        time_to_live: float | None = None,
+        compaction: Compaction | None = None,
     ) -> LayerOf[Chat, Never, ChatStore | None]:
         """Return the layer for the chat that a `ChatStore` stores under an id.
 
@@ -302,6 +345,7 @@ class Chat(Service):
             chat_id: The chat id.
             prompt: The first messages if the store has no chat with this id. Default: no messages.
             time_to_live: Seconds after the last turn, by the `Clock`, until the chat expires, or None for no limit.
+            compaction: The rule that shortens the messages for the model, see `from_prompt`.
 
         Raises:
             ValueError: If the time to live is not positive.
@@ -310,7 +354,7 @@ class Chat(Service):
             raise ValueError(f"time_to_live must be greater than 0 seconds, got {time_to_live}")
         first = Prompt.make(prompt)
         store: EffectOf[ChatStore, Never, ChatStore | None] = Fetch(ChatStore)
-        return LayerOf.effect(Chat, store.map(lambda store: Chat(store, chat_id, first, time_to_live)))
+        return LayerOf.effect(Chat, store.map(lambda store: Chat(store, chat_id, first, time_to_live, compaction)))
 
     # -- the history
 
@@ -383,8 +427,10 @@ class Chat(Service):
         def ask(history: Prompt) -> EffectOf[tuple[Response, Prompt], Any, Any]:
             whole = history + Prompt.make(prompt)
             growth = Growth(self._last)
-            answer = text_round(whole, toolkit, options, on_resolved=self._save, growth=growth).tap(self._note(growth))
-            return _with_prompt(answer, whole).map(lambda response: (response, whole.with_response(response.content)))
+            answer = text_round(
+                whole, toolkit, options, on_resolved=self._save, growth=growth, compact=self._compact(growth)
+            ).tap(self._note(growth))
+            return _with_prompt(answer, whole).map(lambda response: (response, _grow(whole, response.content, growth)))
 
         return self.turn(ask)
 
@@ -421,10 +467,10 @@ class Chat(Service):
             whole = history + Prompt.make(prompt)
             growth = Growth(self._last)
             answer: EffectOf[Any, Any, Any] = object_round(
-                whole, wanted, toolkit, options, on_resolved=self._save, growth=growth
+                whole, wanted, toolkit, options, on_resolved=self._save, growth=growth, compact=self._compact(growth)
             ).tap(self._note(growth))
             end = _with_prompt(answer, whole).catch_all(_pending)
-            return end.map(lambda end: (end, whole.with_response(end.response.content)))
+            return end.map(lambda end: (end, _grow(whole, end.response.content, growth)))
 
         return self.turn(ask).flat_map(_fail_pending)
 
@@ -489,13 +535,13 @@ class Chat(Service):
             def save(response: Response | None) -> EffectOf[None, ChatStoreError]:
                 if response is None:
                     return _NOTHING
-                return self._save(whole.with_response(response.content)).tap(self._note(growth))
+                return self._save(_grow(whole, response.content, growth)).tap(self._note(growth))
 
             def fail_after_save(error: Any) -> StreamOf[Any, Any, Any]:
                 saved = save(error.response) if isinstance(error, ObjectPending) else _NOTHING
                 return StreamOf.from_effect(saved.and_then(fail(_with_history(error, whole))))
 
-            asked = stream(whole, on_resolved=self._save, growth=growth)
+            asked = stream(whole, on_resolved=self._save, growth=growth, compact=self._compact(growth))
             inside = asked.provide_built(Succeed(ContextOf({self: True})))
             return inside.catch_all(fail_after_save).tap(lambda part: save(end(part)))
 
@@ -516,6 +562,9 @@ class Chat(Service):
             return FailCause(Cause((Die(RuntimeError(f"{text}. Call `LanguageModel` inside a turn.")),)))
 
         return Within(start)
+
+    def _compact(self, growth: Growth) -> Compact | None:
+        return None if self._compaction is None else partial(compact_request, self._compaction, growth)
 
     def _note(self, growth: Growth) -> Callable[[object], EffectOf[None]]:
         """Return the effect that stores the request of a successful turn for the next turn."""
@@ -539,6 +588,11 @@ class Chat(Service):
 
 
 _NOTHING: EffectOf[None] = Succeed(None)
+
+
+def _grow(prompt: Prompt, parts: Iterable[AnyPart], growth: Growth) -> Prompt:
+    """Return the history after a turn. The last message before the turn records its compaction."""
+    return (prompt if growth.compacted is None else growth.compacted.mark(prompt)).with_response(parts)
 
 
 def _with_prompt(answer: EffectOf[_A, Any, Any], prompt: Prompt) -> EffectOf[_A, Any, Any]:

@@ -26,6 +26,7 @@ import msgspec
 from fxai.messages.message import Message
 from fxai.messages.part import PrefixBreak
 from fxai.messages.prompt import Prompt
+from fxai.models.cut import Compacted
 from fxai.models.model_request import ModelRequest
 
 # -- the requests of a conversation
@@ -57,13 +58,15 @@ class SentRequest(msgspec.Struct, frozen=True, eq=False):
 class Growth:
     """The requests of a run. Each request is compared with the previous request."""
 
-    __slots__ = ("last", "prefix_break")
+    __slots__ = ("compacted", "last", "prefix_break")
 
     def __init__(self, last: SentRequest | None = None) -> None:
         self.last = last
         """The last request of the conversation, which can belong to an earlier run, or None if it is unknown."""
         self.prefix_break: PrefixBreak | None = None
         """The reason why the last request did not extend the request before it."""
+        self.compacted: Compacted | None = None
+        """The work of a compaction before the current request, or None."""
 
     def send(self, request: ModelRequest, model: Any, rendered_from: Prompt | None = None) -> PrefixBreak | None:
         """Record a request to a model. Return the reason why it does not extend the last request, or None if it does.
@@ -76,7 +79,8 @@ class Growth:
         facts = model.facts
         changes = facts is not None and facts.tool_changes_between is True
         sent = SentRequest(request, model.info or getattr(model, "layer", None), rendered_from, changes)
-        self.prefix_break = None if self.last is None else self.last.break_of(sent)
+        found = None if self.last is None else self.last.break_of(sent)
+        self.prefix_break = "compaction" if self.compacted is not None and found in ("window", "edit") else found
         self.last = sent
         return self.prefix_break
 

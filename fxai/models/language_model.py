@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Never, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -27,7 +27,7 @@ from fxai.effects.scope import NOTHING
 from fxai.effects.service import Service
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
-from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult
+from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult, Usage
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.reason import StructuredOutputError
 from fxai.messages.response import Response, stream_of
@@ -269,6 +269,10 @@ class LanguageModel(Service):
         return object_stream(Prompt.make(prompt), Schema[Any].of(schema), toolkit, options)
 
 
+Compact: TypeAlias = Callable[[LanguageModel, ModelRequest], EffectOf[tuple[ModelRequest, Usage], AiError, Any]]
+"""Returns the request for a model after its compaction, and the usage of the compaction."""
+
+
 def text_round(
     prompt: Prompt,
     toolkit: Toolkit[Any],
@@ -276,9 +280,14 @@ def text_round(
     *,
     on_resolved: OnResolved | None = None,
     growth: Growth | None = None,
+    compact: Compact | None = None,
 ) -> EffectOf[Response, Any, Any]:
-    """Run the round of `LanguageModel.generate_text`. The response names a break of the requests in `growth`."""
-    return Generate(_round, (prompt, toolkit, options), {"on_resolved": on_resolved, "growth": growth})
+    """Run the round of `LanguageModel.generate_text`. The response names a break of the requests in `growth`.
+
+    `compact` returns the request with shortened messages, and the usage of its own request.
+    """
+    given = {"on_resolved": on_resolved, "growth": growth, "compact": compact}
+    return Generate(_round, (prompt, toolkit, options), given)
 
 
 def object_round(
@@ -289,9 +298,10 @@ def object_round(
     *,
     on_resolved: OnResolved | None = None,
     growth: Growth | None = None,
+    compact: Compact | None = None,
 ) -> EffectOf[ObjectResponse[_V], Any, Any]:
     """Run the round of `LanguageModel.generate_object`. See `text_round`."""
-    given = {"schema": schema, "on_resolved": on_resolved, "growth": growth}
+    given = {"schema": schema, "on_resolved": on_resolved, "growth": growth, "compact": compact}
     answered = Generate(_round, (prompt, toolkit, options), given)
     return answered.flat_map(lambda response: _to_object(response, schema))
 
@@ -303,11 +313,13 @@ def stream_round(
     *,
     on_resolved: OnResolved | None = None,
     growth: Growth | None = None,
+    compact: Compact | None = None,
 ) -> StreamOf[StreamPart, Any, Any]:
     """Run the round of `LanguageModel.stream_text`. See `text_round`."""
+    given = {"on_resolved": on_resolved, "growth": growth, "compact": compact}
 
     def program(emit: Emit) -> EffectOf[Any, Any, Any]:
-        return Generate(_round, (prompt, toolkit, options, emit), {"on_resolved": on_resolved, "growth": growth})
+        return Generate(_round, (prompt, toolkit, options, emit), given)
 
     return StreamOf.steps(program)
 
@@ -385,6 +397,7 @@ def _round(
     schema: Schema[Any] | None = None,
     on_resolved: OnResolved | None = None,
     growth: Growth | None = None,
+    compact: Compact | None = None,
 ) -> Steps:
     """Process the approvals of the prompt, run the round, and return its response."""
     model = yield Fetch(LanguageModel)
@@ -402,6 +415,10 @@ def _round(
             return done.pending
         request = msgspec.structs.replace(request, prompt=done.shown)
         resolution = msgspec.structs.replace(resolution, prompt=done.shown)
+    used = Usage()
+    if compact is not None:
+        request, used = yield compact(model, request)
+        resolution = msgspec.structs.replace(resolution, prompt=request.prompt)
     if schema is not None:
         request = request.answered_as(schema)
 
@@ -411,10 +428,20 @@ def _round(
     round_: Round = yield from take_turn(
         model, request, resolution, emit, resolves=resolves, early=early, around=around
     )
+    response = round_.response if used == Usage() else _with_usage(round_.response, used)
     if emit is not None:
-        for finish in round_.finish:
-            yield emit(finish)
-    return Response((*early, *round_.response.content)) if early else round_.response
+        for part in response.content:
+            if part.type == "finish":
+                yield emit(part)
+    return Response((*early, *response.content)) if early else response
+
+
+def _with_usage(response: Response, used: Usage) -> Response:
+    parts = [
+        msgspec.structs.replace(part, usage=part.usage + used) if part.type == "finish" else part
+        for part in response.content
+    ]
+    return Response(tuple(parts))
 
 
 def _count(prompt: Prompt, toolkit: Toolkit[Any], schema: Any, options: RoundOptions) -> Steps:

@@ -19,6 +19,7 @@ from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.stream import StreamOf
 from fxai.effects.tracing import Operation, Tracer
 from fxai.messages.errors import AiError
+from fxai.messages.message import handle_data
 from fxai.messages.part import (
     Part,
     PrefixBreak,
@@ -36,7 +37,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.data import frozen
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, Limits
-from fxai.tools.call import OnInvalidCall, Outcome, model_output
+from fxai.tools.call import Keeper, OnInvalidCall, Outcome, model_output
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import InvalidParameters, UnknownTool
 from fxai.tools.toolkit import Toolkit
@@ -123,6 +124,8 @@ class ModelOptions(TypedDict, total=False):
     """The effort of reasoning before the answer."""
     parallel_tool_calls: bool | None
     """True if the model can call multiple tools in a turn."""
+    compact_at: int | None
+    """Number of input tokens at which the provider itself compacts the conversation. Default: no compaction."""
     provider_options: Mapping[str, Any]
     """Options that only one provider supports, by the name of the provider."""
 
@@ -161,6 +164,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     response_name: str | None = None
     """The name of the answer, or None to use the title of the schema."""
     provider_options: Mapping[str, Any] = {}
+    compact_at: int | None = None
+    """Number of input tokens at which the provider itself compacts the conversation, or None."""
 
     def __post_init__(self) -> None:
         if self.provider_options:
@@ -280,6 +285,8 @@ class Resolution(msgspec.Struct, frozen=True):
     limits: Limits = CALL_LIMITS
     approved: bool = False
     """True if the calls are already approved."""
+    keeper: Keeper | None = None
+    """The object that stores large results, or None."""
     warnings: tuple[WarningPart | ResponseMetadata, ...] = ()
     """Warnings about requested features that fxai does not apply, and a break of the prefix. The response starts with
     them."""
@@ -321,10 +328,12 @@ class Resolution(msgspec.Struct, frozen=True):
         """Return the outcome of a call as a part in the response."""
         tool = self.tools.get(call.name)
         shows = tool is not None and tool.to_model_output is not None and not outcome.is_failure
+        shows = shows and not outcome.handle
         encoded = model_output(tool, outcome.result) if tool is not None and shows else outcome.encoded_result
-        return ToolResult(
+        result = ToolResult(
             call.id, call.name, outcome.result, encoded, outcome.is_failure, outcome.preliminary, dynamic=call.dynamic
         )
+        return msgspec.structs.replace(result, metadata=handle_data(outcome.handle)) if outcome.handle else result
 
 
 def prepare(

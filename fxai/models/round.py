@@ -481,7 +481,7 @@ class RoundTurn:
             return self._admit(at, made, tool)
         if around is not None and tool is not None:
             info = self._infos[at] = self._tell(at, made, tool)
-            running = around.call(info, made.effect)
+            running = self._restore(tool, around.call(info, made.effect))
         else:
             info, running = None, made.effect
         if tool is not None and tool.needs_approval is not False and not resolution.approved:
@@ -517,6 +517,7 @@ class RoundTurn:
             None if self._emit is None else (lambda outcome: Suspend(lambda: self._hand_on(call, outcome))),
             reads_text=not resolution.approved,  # an approved call runs exactly in its approved form
             rewritten=lambda made: Suspend(lambda: self._replace(at, call_as_read(call, made))),
+            keeper=resolution.keeper,
         )
 
     def _hand_on(self, call: ToolCall, outcome: Outcome) -> EffectOf[None]:
@@ -548,7 +549,14 @@ class RoundTurn:
         if not tool.requires_handler:
             return made.check
         info = self._tell(at, made, tool, repaired=True)
-        return made.effect if self._around is None else self._around.call(info, made.effect)
+        return made.effect if self._around is None else self._restore(tool, self._around.call(info, made.effect))
+
+    def _restore(self, tool: Tool[Any, Any, Any], ran: AnyEffect) -> AnyEffect:
+        """Return the outcome of a call. If a journal contains only its handle, read its value from the store."""
+        keeper = self._resolution.keeper
+        if keeper is None:
+            return ran
+        return ran.flat_map(lambda one: keeper.restore(tool, one) if one.result is msgspec.UNSET else Succeed(one))
 
     def _tell(self, at: int, made: Call, tool: Tool[Any, Any, Any], *, repaired: bool = False) -> InterceptedCall:
         reread, set_key = partial(self._reread, at, made, tool), partial(setattr, made, "key")

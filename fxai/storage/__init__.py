@@ -1,19 +1,34 @@
 """Level 3. Stores of histories, used IDs, and journals: in this process, in private files, or in a database.
 
-The modules `history` (conversations by ID), `once` (IDs that can be used once), and `journal` (entries that never
-change) have three implementations each. They use `private_file` and `database`. Each record is a JSON object with a
-digest, so that a reader notices damage. The module `work_queue` contains jobs for other processes in a DBOS database.
+The modules `history` (conversations by ID), `once` (IDs that can be used once), `journal` (entries that never change),
+and `result_store` (large results by handle) have three implementations each. They use `private_file` and `database`.
+Each record is a JSON object with a digest, so that a reader notices damage. The module `work_queue` contains jobs for
+other processes in a DBOS database.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-__all__ = ["is_intact", "read_record", "seal", "seal_text"]
+if TYPE_CHECKING:
+    from fxai.storage.result_store import ResultStore
+
+__all__ = ["ResultStore", "is_intact", "read_record", "seal", "seal_text"]
 
 _A = TypeVar("_A")
+
+# fxai imports this module when a program first uses the name, because it imports this package.
+_LATER = {"ResultStore": "result_store"}
+
+if not TYPE_CHECKING:  # because a checker would accept any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
 
 
 def seal(record: msgspec.Struct) -> bytes:

@@ -119,6 +119,12 @@ JsonText: Annotation[bool] = Annotation("json_text", default=True)
 fxai tries this only if the arguments do not match the schema. If False, fxai rejects the string. Default: True.
 """
 
+MaxResultTokens: Annotation[int | None] = Annotation("max_result_tokens", None, (int, NoneType))
+"""Maximum number of tokens of a result in the conversation, or None for the maximum of `LargeResults`.
+
+Only an agent with `large_results` uses the annotation.
+"""
+
 Meta: Annotation[Mapping[str, Any]] = Annotation("meta", {}, (Mapping,))
 """Other data, such as the `_meta` of a tool from an MCP server."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, Protocol, TypeAlias, cast, final
 
 import anyio
 import msgspec
@@ -96,6 +96,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """True if the handler still runs. The last outcome of a stream is not preliminary."""
     json_text: tuple[str, ...] = ()
     """The JSON pointers of strings in the arguments that fxai parsed as an object or an array."""
+    handle: str = ""
+    """The handle of a stored large result, or an empty string. `encoded_result` is then a preview."""
 
     @property
     def encoded_json(self) -> bytes:
@@ -105,6 +107,18 @@ class Outcome(msgspec.Struct, frozen=True):
     @override
     def __hash__(self) -> int:
         return hash((self.is_failure, self.preliminary))
+
+
+class Keeper(Protocol):
+    """An object that stores large results, so that the model receives a preview and a handle."""
+
+    def keep(self, tool: ToolInfo | None, outcome: Outcome) -> EffectOf[Outcome]:
+        """Return the outcome itself, or the outcome with a preview and the handle of its stored result."""
+        ...
+
+    def restore(self, tool: ToolInfo, outcome: Outcome) -> EffectOf[Outcome]:
+        """Return an outcome from a journal with the value of its stored result."""
+        ...
 
 
 class _Refused(msgspec.Struct, eq=False):
@@ -141,16 +155,20 @@ class Call(msgspec.Struct, eq=False):
     """The key of the call in a durable run."""
     refused: _Refused | None = None
     """The validation errors of an earlier approval check. fxai does not validate the arguments again."""
+    keeper: Keeper | None = None
+    """The object that stores a large result, or None."""
 
     @property
     def effect(self) -> EffectOf[Outcome, ToolError, Any]:
         """The effect of the final outcome."""
-        return Within(self._run)
+        return Within(self._run if self.keeper is None else self._run_and_keep)
 
     @property
     def inner_effect(self) -> EffectOf[Outcome, ToolError, Any]:
         """The effect without its own span, for a call whose span another object records."""
-        return Within(partial(self._run, is_traced=True))
+        ran: EffectOf[Outcome, ToolError, Any] = Within(partial(self._run, is_traced=True))
+        keeper = self.keeper
+        return ran if keeper is None else ran.flat_map(lambda outcome: keeper.keep(self.tools.get(self.name), outcome))
 
     @property
     def check(self) -> EffectOf[Outcome | None, ToolError]:
@@ -221,6 +239,15 @@ class Call(msgspec.Struct, eq=False):
             return Succeed(False)
         return needs_asking(tool, params.unwrap(), context or self.context(tool))
 
+    def _run_and_keep(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
+        """Return the outcome after the keeper replaced a large result, inside the span of the call."""
+        tracer: Tracer | None = services.services.get(Tracer)
+        if tracer is None:
+            return self.inner_effect
+        operation = ToolExecution(self.name, self.tools.get(self.name), self.call_id, self.given)
+        traced: EffectOf[Outcome, ToolError, Any] = tracer.trace(operation, self.inner_effect)
+        return traced
+
     def _run(self, services: ContextOf[Any], *, is_traced: bool = False) -> EffectOf[Outcome, ToolError, Any]:
         tool = self.tools.get(self.name)
         tracer: Tracer | None = None if is_traced else services.services.get(Tracer)
@@ -277,7 +304,8 @@ class Call(msgspec.Struct, eq=False):
 
     def _run_reread(self) -> EffectOf[Outcome, ToolError, Any]:
         """Return the outcome of the call after fxai parsed JSON strings in the arguments."""
-        marked = self.inner_effect.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
+        ran: EffectOf[Outcome, ToolError, Any] = Within(partial(self._run, is_traced=True))
+        marked = ran.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
         return marked if self.rewritten is None else self.rewritten(self).and_then(marked)
 
     def _reread(self, tool: ToolInfo, refused: _Refused) -> Any:

@@ -52,6 +52,8 @@ class ToolError(_Failure, frozen=True, kw_only=True):
     """The whole conversation with all results. None outside an agent."""
     state: Any = None
     """The `PromptState` at the time of the failure. None without a stateful prompt."""
+    usage: Any = None
+    """The `Usage` of the run with the turn that made the call, or None outside an agent."""
 
     @property
     def exact(self) -> CallFailure:

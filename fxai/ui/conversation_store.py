@@ -32,6 +32,7 @@ from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock, Service
+from fxai.messages.message import handles_of
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import MessageError
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger
@@ -42,6 +43,7 @@ from fxai.ui.ui_message import read_message
 
 if TYPE_CHECKING:
     from fxai.storage.journal_store import JournalStore
+    from fxai.storage.result_store import ResultStore
 
 _A = TypeVar("_A")
 _Found: TypeAlias = list[ConversationSummary]
@@ -186,16 +188,24 @@ class Conversations(Service):
     # -- constructors
 
     @staticmethod
-    def in_process() -> Conversations:
-        """Return a new store that ends with the process."""
+    def in_process(*, results: ResultStore | None = None) -> Conversations:
+        """Return a new store that ends with the process.
+
+        Args:
+            results: The store of the large results that `delete` removes together with the conversation, or None.
+        """
         from fxai.storage.journal_store import ProcessJournals  # imported only if a program uses a store
 
         ledger = ApprovalLedger.in_process()
-        return _JournalConversations(ProcessJournals(), lambda: ledger)
+        return _JournalConversations(ProcessJournals(), lambda: ledger, results)
 
     @staticmethod
-    def files(folder: str | os.PathLike[str]) -> Conversations:
+    def files(folder: str | os.PathLike[str], *, results: ResultStore | None = None) -> Conversations:
         """Return the store of files in a directory. The store creates the directory if necessary.
+
+        Args:
+            folder: The path of the directory.
+            results: The store of the large results, as in `in_process`.
 
         Raises:
             ValueError: If the path is invalid.
@@ -205,11 +215,15 @@ class Conversations(Service):
 
         location = full_path(folder)
         ledger = partial(ApprovalLedger.file, location / "approvals.json")
-        return _JournalConversations(FileJournals(location, _form()), ledger)
+        return _JournalConversations(FileJournals(location, _form()), ledger, results)
 
     @staticmethod
-    def sqlite(path: str | os.PathLike[str]) -> Conversations:
+    def sqlite(path: str | os.PathLike[str], *, results: ResultStore | None = None) -> Conversations:
         """Return the store in a SQLite database. The store creates the database and a directory of locks next to it.
+
+        Args:
+            path: The path of the database.
+            results: The store of the large results, as in `in_process`.
 
         Raises:
             ValueError: If the path is invalid.
@@ -218,7 +232,8 @@ class Conversations(Service):
         from fxai.storage.journal_store import TableJournals
 
         location = database_path(path)
-        return _JournalConversations(TableJournals(location, _form()), partial(ApprovalLedger.sqlite, location))
+        ledger = partial(ApprovalLedger.sqlite, location)
+        return _JournalConversations(TableJournals(location, _form()), ledger, results)
 
 
 def _form() -> Form[Any]:
@@ -232,8 +247,11 @@ class _JournalConversations(Conversations):
     An entry with one part can also be the choice of a head, or a title. The state of a journal is the summary.
     """
 
-    def __init__(self, journals: JournalStore, ledger: Callable[[], ApprovalLedger]) -> None:
+    def __init__(
+        self, journals: JournalStore, ledger: Callable[[], ApprovalLedger], results: ResultStore | None
+    ) -> None:
         self._journals = journals
+        self._results = results
         self._ledger = ledger
         self._is_indexed = False
 
@@ -313,8 +331,16 @@ class _JournalConversations(Conversations):
     @override
     def delete(self, conversation_id: str) -> Effect[None, ConversationError]:
         def delete() -> None:
-            state = self._journals.journal(conversation_id).read_state()
+            journal = self._journals.journal(conversation_id)
+            state, handles = journal.read_state(), frozenset[str]()
+            if self._results is not None:
+                entries: list[Entry[Any]] = journal.read(list)
+                talk = _conversation(conversation_id, entries[::-1], state) if entries else None
+                turns = () if talk is None else talk.turns
+                handles = handles_of(message for turn in turns for message in turn.messages)
             self._journals.remove(conversation_id)
+            if self._results is not None:
+                self._results.remove(handles)
             if state is not None:
                 self._journals.journal(_INDEX_OF + state["owner"]).append({"id": conversation_id, "gone": True})
 

@@ -23,6 +23,7 @@ SECTIONS = (
     "models",
     "strict",
     "loop",
+    "context",
     "stateful",
     "crowd",
     "stream",

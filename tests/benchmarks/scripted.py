@@ -15,7 +15,7 @@ from fxai.models import LanguageModel, ModelRequest
 from fxai.tools import Tool, Toolkit
 from tests.benchmarks import hand
 
-__all__ = ["Turns", "agent_of", "kit", "layer_of"]
+__all__ = ["Turns", "agent_of", "forecast", "kit", "layer_of"]
 
 _PARAMETERS = msgspec.json.decode(hand.SCALARS)
 forecast = Tool.make("forecast", parameters=hand.Forecast, success=dict[str, Any])

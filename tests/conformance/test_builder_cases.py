@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from fxai import BoundToolkit, ToolSource, tool
-from fxai.agents import Agent, Memory, Window
+from fxai.agents import Agent, Compaction, Memory
 from fxai.effects import Backend, fx
 from fxai.messages import AssistantMessage, Prompt, UserMessage
 from fxai.testing import ScriptedModel, call, text
@@ -109,7 +109,7 @@ def test_a_declared_tool_is_a_value_that_can_be_bound(case: Case, backend: Backe
 @case("CO090")
 def test_a_memory_is_added_to_or_only_read(case: Case, backend: Backend) -> None:
     """Two runs are kept; a third one with `auto_append=False` changes nothing. Turns are kept, not messages."""
-    memory = Memory.in_process(Window.turns(1))
+    memory = Memory.in_process(Compaction.window(1))
     for said in ("first", "second"):
         _asked(agent.with_memory(memory), backend, said)
     request = _asked(agent.with_memory(memory, auto_append=False), backend, "third")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fxai.agents import Memory, Window
+from fxai.agents import Compaction, Memory
 from fxai.effects import Backend, fx
 from fxai.messages import AssistantMessage, Prompt, UserMessage
 from tests.kit.conformance import Case, case
@@ -41,7 +41,7 @@ def test_messages_come_back_in_order(case: Case, kind: str, tmp_path: Path, back
 def test_a_window_slides(case: Case, kind: str, tmp_path: Path, backend: Backend) -> None:
     """Of four turns the newest three are given, and the first of these is the second; changed: turns, not messages."""
     most, appends = _numbers(case.given)
-    memory = memory_of(kind, tmp_path, Window.turns(most))
+    memory = memory_of(kind, tmp_path, Compaction.window(most))
     fx.run(commit_all(memory, [chat(f"msg{n}") for n in range(1, appends + 1)]), backend=backend)
     said = [one.text for one in fx.run(memory.load(), backend=backend) if one.role == "user"]
 
@@ -65,7 +65,7 @@ def test_a_memory_is_cleared(case: Case, kind: str, tmp_path: Path, backend: Bac
 def test_a_bound_is_said_where_the_memory_is_made(case: Case) -> None:
     """As a window of so many turns, or as how many are kept."""
     (most,) = _numbers(case.expect)
-    shown, kept = Memory.in_process(Window.turns(most)), Memory.in_process(keep=most)
+    shown, kept = Memory.in_process(Compaction.window(most)), Memory.in_process(keep=most)
     for memory in (shown, kept):
         fx.run_sync(commit_all(memory, [chat(str(n)) for n in range(most + 10)]))
 
@@ -79,7 +79,7 @@ def test_a_bound_is_said_where_the_memory_is_made(case: Case) -> None:
 def test_a_window_splits_no_turn(case: Case, kind: str, tmp_path: Path, backend: Backend) -> None:
     """Changed: theirs begins with an answer whose question is gone; ours gives the turns that fit whole."""
     (most,) = _numbers(case.given)
-    memory = memory_of(kind, tmp_path, Window.tokens(most, count=len))
+    memory = memory_of(kind, tmp_path, Compaction.window(tokens=most, count=len))
     fx.run(commit_all(memory, [chat("a"), chat("b")]), backend=backend)
 
     assert case.expect.endswith("(starts with assistant)")
@@ -92,7 +92,7 @@ def test_a_negative_count_is_refused(case: Case) -> None:
     count = int(case.name.removeprefix("last(").removesuffix(")"))
 
     with pytest.raises(ValueError, match=f"window must be at least 1, got {count} turns"):
-        Window.turns(count)
+        Compaction.window(count)
     with pytest.raises(ValueError, match=f"keep must be at least 1, got {count}"):
         Memory.in_process(keep=count)
 
@@ -105,7 +105,7 @@ def test_a_window_of_tokens_holds_whole_turns(case: Case) -> None:
     def count(turn: Prompt) -> int:
         return sum(sizes[one.text] for one in turn if one.role == "user" or one.role == "assistant")
 
-    memory = Memory.in_process(Window.tokens(case.given["tokens"], count=count))
+    memory = Memory.in_process(Compaction.window(tokens=case.given["tokens"], count=count))
     turns = [
         Prompt([UserMessage.make("user"), AssistantMessage.make("assistant")]),
         Prompt([UserMessage.make("user2")]),

@@ -110,6 +110,12 @@ SAID = {
         "durable, on a queue: Two teas are paid; there is no coffee. Paid 500 cents in a worker.\n  invoke_agent",
         "  invoke_agent clerk\n    step\n      chat scripted\n      execute_tool price\n      execute_tool price\n",
     ],
+    "99_long_conversation.py": [
+        "dragons: 1000 pages for the program, 4 messages, breaks: [None, None]\n",
+        "maps: 1000 pages for the program, 20 messages, breaks: [None, 'compaction']\n",
+        "requests: at most ",
+        "The memory is empty, and the store has removed its results.\n",
+    ],
     "ui_scenarios.py": [
         "round\ntool-error\ninvalid-input\npreliminary\ndata-parts\nstream-error\nclient-tool\napproval\nhttp-error\n",
     ],

@@ -232,6 +232,7 @@ The public API of DBOS instead of its private calls: 2 modules and 400 lines.
 Requests that only grow: 4 modules and 1,500 lines; a run compares each request with the previous one, in 10 functions.
 Models as data, the request form, and histories and answers from elsewhere: 11 modules and 4,500 lines.
 Tool search, inboxes, and objects that stream: 5 modules and 1,800 lines.
+Compactions, large results, and usage of each end: 4 modules and 1,800 lines.
 """
 
 

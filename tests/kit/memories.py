@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from fxai.agents import Memory, Window
+from fxai.agents import Compaction, Memory
 from fxai.effects import fx
 from fxai.messages import (
     AssistantMessage,
@@ -31,6 +31,7 @@ __all__ = [
     "commit_all",
     "looked_up",
     "memory_of",
+    "window_of",
 ]
 
 KINDS: Final = ("in process", "file", "sqlite")
@@ -59,13 +60,19 @@ class OwnMemory(Memory):
         return fx.sync(self.kept.clear)
 
 
-def memory_of(kind: str, folder: Path, window: Window | None = None, keep: int | None = None) -> Memory:
+def memory_of(kind: str, folder: Path, window: Compaction | None = None, keep: int | None = None) -> Memory:
     """A memory of a kind; those of a file and of a database are the same in the same folder."""
     if kind == "file":
         return Memory.file(folder / "deep" / "memory.jsonl", window, keep=keep)
     if kind == "sqlite":
         return Memory.sqlite(folder / "deep" / "memory.db", window, keep=keep)
     return Memory.in_process(window, keep=keep)
+
+
+def window_of(compaction: Compaction) -> Any:
+    """The window that a compaction consists of."""
+    (stage,) = compaction.stages
+    return stage
 
 
 def begun_with(turn: Prompt) -> str:

@@ -7,16 +7,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from returns.pipeline import is_successful
 
-from fxai.agents import Memory, Window
+from fxai.agents import Compaction, Memory
 from fxai.agents.recall import recall
 from fxai.agents.stateful import PromptState
 from fxai.effects import fx
 from fxai.messages import AssistantMessage, Prompt
-from tests.kit.memories import approved, asked, chat, commit_all, looked_up
+from fxai.models.compaction import WindowStage
+from tests.kit.memories import approved, asked, chat, commit_all, looked_up, window_of
 from tests.kit.trials import examples
 
 WORDS = st.text(max_size=6)
@@ -53,10 +55,16 @@ def _one(_: Prompt) -> int:
     return 1
 
 
-WINDOWS = st.builds(Window, st.none() | st.integers(1, 6), st.none() | st.integers(1, 20), st.sampled_from([len, _one]))
+def _window(turns: int | None, tokens: int | None, count: Callable[[Prompt], int]) -> Compaction:
+    return Compaction.window(100 if turns is tokens is None else turns, tokens=tokens, count=count)
 
 
-def _turns(commits: list[Prompt], window: Window | None = None) -> tuple[tuple[Prompt, ...], Prompt]:
+WINDOWS = st.builds(
+    _window, st.none() | st.integers(1, 6), st.none() | st.integers(1, 20), st.sampled_from([len, _one])
+)
+
+
+def _turns(commits: list[Prompt], window: Compaction | None = None) -> tuple[tuple[Prompt, ...], Prompt]:
     memory = Memory.in_process(window)
     program: Any = commit_all(memory, commits).and_then(fx.all_(memory.turns(), memory.load()))
     kept: tuple[tuple[Prompt, ...], Prompt] = fx.run_sync(program)
@@ -100,42 +108,46 @@ def test_turns_begin_with_the_user_and_keep_what_belongs_together(commits: list[
     assert all(not turn.pending or turn.pending[0].approval_id for turn in turns)
 
 
+def _size(stage: WindowStage, turn: Prompt) -> int:
+    return 0 if stage.size == "model" else stage.size(turn)
+
+
 @given(_commits(), WINDOWS)
-def test_a_window_gives_the_newest_turns_whole(commits: list[Prompt], window: Window) -> None:
+def test_a_window_gives_the_newest_turns_whole(commits: list[Prompt], window: Compaction) -> None:
     """What is loaded are the last turns, as many as fit, and at least one where there is any."""
     turns, said = _turns(commits, window)
     fits = [n for n in range(len(turns) + 1) if said == sum(turns[len(turns) - n :], Prompt.empty)]
 
     assert len(fits) == 1
-    given_ = fits[0]
-    sizes = [window.size(turn) for turn in turns]
+    given_, stage = fits[0], window_of(window)
+    sizes = [_size(stage, turn) for turn in turns]
 
     def fit(n: int) -> bool:
-        few = window.most_turns is None or n <= window.most_turns
-        return few and (n <= 1 or window.most_tokens is None or sum(sizes[len(sizes) - n :]) <= window.most_tokens)
+        few = stage.turns is None or n <= stage.turns
+        return few and (n <= 1 or stage.tokens is None or sum(sizes[len(sizes) - n :]) <= stage.tokens)
 
     assert given_ == max(n for n in range(len(turns) + 1) if all(map(fit, range(n + 1))))
 
 
 @given(_commits(), WINDOWS, WINDOWS)
-def test_a_wider_window_gives_no_less(commits: list[Prompt], one: Window, other: Window) -> None:
+def test_a_wider_window_gives_no_less(commits: list[Prompt], one: Compaction, other: Compaction) -> None:
     """Of two windows that count alike, the wider one's turns end with the narrower one's."""
     turns, _ = _turns(commits)
-    both = Window(one.most_turns, other.most_tokens, other.count)
-    narrow = both.newest(reversed(turns))
-    wide = Window(None, other.most_tokens, other.count).newest(reversed(turns))
+    few, stage = window_of(one), window_of(other)
+    narrow = msgspec.structs.replace(stage, turns=few.turns).newest(reversed(turns))
+    wide = msgspec.structs.replace(stage, turns=None).newest(reversed(turns))
 
     assert wide[len(wide) - len(narrow) :] == narrow
-    assert narrow == wide[-one.most_turns :] if one.most_turns else narrow == wide
+    assert narrow == wide[-few.turns :] if few.turns else narrow == wide
 
 
 @settings(max_examples=examples(50))
 @given(_commits(), WINDOWS)
-def test_a_run_is_told_a_history_without_open_calls(commits: list[Prompt], window: Window) -> None:
+def test_a_run_is_told_a_history_without_open_calls(commits: list[Prompt], window: Compaction) -> None:
     """Each call has its result right behind it; only what the run answers is open, and then it comes last."""
     turns, said = _turns(commits, window)
     told = recall(said, chat("new"))
-    waiting = [one for turn in window.newest(reversed(turns)) for one in turn.pending]
+    waiting = [one for turn in window_of(window).newest(reversed(turns)) for one in turn.pending]
 
     assert told.pending == ()
     assert all(_is_answered(told, at) for at in range(len(told)))
@@ -150,7 +162,7 @@ def test_a_run_is_told_a_history_without_open_calls(commits: list[Prompt], windo
 
 @settings(max_examples=examples(15))
 @given(st.lists(_commits(), min_size=1, max_size=3), WINDOWS, st.none() | st.integers(1, 4))
-def test_memories_of_every_kind_are_one(runs: list[list[Prompt]], window: Window, keep: int | None) -> None:
+def test_memories_of_every_kind_are_one(runs: list[list[Prompt]], window: Compaction, keep: int | None) -> None:
     """In process, in a file and in SQLite: the same turns, the same window, the same refusals, cleared alike."""
     with TemporaryDirectory() as folder:
         memories = [
@@ -200,7 +212,7 @@ def _commits_with(draw: st.DrawFn) -> list[tuple[Prompt, dict[str, Any] | None]]
 @settings(max_examples=examples(30))
 @given(_commits_with(), WINDOWS, st.none() | st.integers(1, 3))
 def test_the_state_that_was_committed_last_is_loaded(
-    commits: list[tuple[Prompt, dict[str, Any] | None]], window: Window, keep: int | None
+    commits: list[tuple[Prompt, dict[str, Any] | None]], window: Compaction, keep: int | None
 ) -> None:
     """Whatever was committed without one since, opened anew each time; the turns are as they are without states."""
     plain, in_process = (Memory.in_process(window, keep=keep) for _ in range(2))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.agents import Agent, Changes, Memory, StepSetup, Window
+from fxai.agents import Agent, Changes, Compaction, Memory, StepSetup
 from fxai.effects import Layer, fx
 from fxai.messages import Prompt, SystemMessage
 from fxai.models import ModelFacts, ModelRequest
@@ -206,7 +206,7 @@ def test_breaks_that_the_program_causes_are_recorded() -> None:
     @settings(max_examples=40)
     @given(TURNS, st.sampled_from(["rewrite", "append"]), st.integers(1, 3) | st.none(), st.booleans())
     def law(turns: Sequence[_Turn], changes: Changes, window: int | None, edits: bool) -> None:
-        memory = Memory.in_process(None if window is None else Window.turns(window))
+        memory = Memory.in_process(None if window is None else Compaction.window(window))
         records, model = _talk(turns, changes, memory, **({"prepare_step": edit} if edits else {}))
         found = [_extends(before, after) for before, after in pairwise(model.requests)]
 

@@ -108,7 +108,7 @@ class ContextManagement(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 @final
-class Compaction(_Edit, frozen=True, tag="summarize"):
+class Summarize(_Edit, frozen=True, tag="summarize"):
     """A request to summarize the whole conversation instead of answering. The answer has one part with the summary.
 
     To continue, start a prompt with this part instead of the summarized messages.
@@ -188,7 +188,7 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     betas: tuple[str, ...] = ()
     cache_control: Ephemeral | None = None
     container: str | dict[str, Any] | None = None
-    compaction: Compaction | None = None
+    compaction: Summarize | None = None
     context_management: ContextManagement | None = None
     diagnostics: dict[str, Any] | None = None
     fallback_credit_token: str | FallbackCredit | None = None

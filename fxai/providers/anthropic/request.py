@@ -25,7 +25,13 @@ from fxai.models.structured_output import AnswerForm, answer_name
 from fxai.providers.anthropic.generation import answer_limit, check_sampling, thinking_fields
 from fxai.providers.anthropic.known_models import TABLE
 from fxai.providers.anthropic.messages_input import Document, HistoryWriter
-from fxai.providers.anthropic.options import RequestOptions, options_of_request
+from fxai.providers.anthropic.options import (
+    Compact,
+    ContextManagement,
+    InputTokens,
+    RequestOptions,
+    options_of_request,
+)
 from fxai.providers.anthropic.thinking_binding import (
     BETA,
     REMEDY,
@@ -203,6 +209,7 @@ class _Writing:
         self._writer = HistoryWriter(tools, facts, unsigned)
         self._size = 0.0
         self._betas: tuple[str, ...] = ()
+        self._context: ContextManagement | None = None
         self._added: frozenset[str] = frozenset()
 
     def conversation(self, cache: Cache | None) -> None:
@@ -325,6 +332,10 @@ class _Writing:
             self.body["temperature"] = request.temperature
         if request.stop:
             self.body["stop_sequences"] = list(request.stop)
+        if request.compact_at is not None:
+            edit = Compact(trigger=InputTokens(value=request.compact_at))
+            self._context = ContextManagement((edit,))
+            self.body["context_management"] = msgspec.to_builtins(self._context)
         forced = _forces(self.body.get("tool_choice"))
         fields = thinking_fields(request.reasoning, self._facts, most, self._notes, forced=forced)
         config: Mapping[str, Any] = fields.pop("output_config", {})
@@ -346,7 +357,7 @@ class _Writing:
         return PreparedRequest(
             self._encode(body),
             self._tools,
-            tuple(dict.fromkeys((*self._tools.betas, *self._betas, *options.all_betas))),
+            tuple(dict.fromkeys((*self._tools.betas, *self._betas, *self._own_betas(options), *options.all_betas))),
             tuple(options.headers.items()),
             (*self._tools.warnings, *self._notes.warnings),
             self.answer,
@@ -356,6 +367,10 @@ class _Writing:
             self.prefix_break,
             self._unsigned,
         )
+
+    def _own_betas(self, options: RequestOptions) -> tuple[str, ...]:
+        """Return the beta features of the compaction, unless the provider's own options replace it."""
+        return () if self._context is None or options.context_management is not None else self._context.betas
 
     def _check(self, body: dict[str, Any]) -> None:
         """Remove fields that the model rejects in combination with the provider's options or the history."""

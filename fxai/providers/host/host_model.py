@@ -38,7 +38,7 @@ from fxai.providers.host.protocol import Broken, HostReply, Message, encode_line
 from fxai.tools.tool import AnyTool, Tool
 
 _MODULE: Final = "host"
-_OPTIONS: Final = ("max_tokens", "temperature", "stop", "reasoning", "parallel_tool_calls")
+_OPTIONS: Final = ("max_tokens", "temperature", "stop", "reasoning", "parallel_tool_calls", "compact_at")
 
 
 @final

@@ -360,6 +360,8 @@ def warnings_of(request: ModelRequest, files: tuple[str, ...] = ()) -> list[Warn
         found.append(_option_warning("reasoning", "this model does not reason before it answers"))
     if request.parallel_tool_calls:
         found.append(_option_warning("parallel_tool_calls", "this model calls one tool a turn"))
+    if request.compact_at is not None:
+        found.append(_option_warning("compact_at", "this model does not compact conversations"))
     for tool in request.tools:
         if Tool.is_provider_defined(tool):
             problem = f"tool {tool.name!r} was omitted: another provider runs it"

@@ -136,6 +136,11 @@ def option_fields(
     elif request.stop:
         who = f"model {facts.model!r}" if api == "chat" else "OpenAI's Responses API"
         notes.warn("unsupported-option", "stop", f"{who} accepts no stop sequences; fxai sends none")
+    if request.compact_at is not None and api == "responses":
+        fields["context_management"] = [{"type": "compaction", "compact_threshold": request.compact_at}]
+    elif request.compact_at is not None:
+        problem = "Chat Completions does not compact conversations. Use Compaction.summary or Compaction.window"
+        notes.warn("unsupported-option", "compact_at", problem)
     return fields
 
 

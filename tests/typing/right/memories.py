@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Never, assert_type
 
-from fxai.agents import Memory, MemoryFailure, Window
+from fxai.agents import Compaction, Memory, MemoryFailure
 from fxai.agents.stateful import PromptState
 from fxai.effects import Effect, EffectOf, Gen, LayerOf, fx
 from fxai.messages import Prompt
 
-memory = Memory.sqlite("memory.db", Window.turns(20), conversation="ann", keep=1000)
+memory = Memory.sqlite("memory.db", Compaction.window(20), conversation="ann", keep=1000)
 assert_type(memory, Memory)
 assert_type(memory.load(), EffectOf[Prompt, MemoryFailure])
 assert_type(memory.turns(), EffectOf[tuple[Prompt, ...], MemoryFailure])
@@ -27,5 +27,5 @@ def greeted(name: str) -> Gen[int, MemoryFailure, Memory]:
 
 
 served: Effect[int, MemoryFailure] = greeted("Ann").provide(Memory.in_process().layer)
-both: Window = Window(most_turns=3, most_tokens=100)
-counted: Window = Window.tokens(100, count=len)
+both: Compaction = Compaction.window(3, tokens=100)
+counted: Compaction = Compaction.window(tokens=100, count=len)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fxai.agents import Memory, MemoryFailure, Window
+from fxai.agents import Compaction, Memory, MemoryFailure
 from fxai.effects import Effect, fx
 from fxai.messages import Prompt
 
@@ -19,6 +19,6 @@ def spelled(_: Prompt) -> str:
 Half()  # wrong: it cannot commit
 Memory.in_process().commit("I am Ann.")  # wrong: no prompt
 Memory.file("memory.jsonl", 20)  # wrong: a number is no window
-Window.tokens(100, count=spelled)  # wrong: it does not count
+Compaction.window(tokens=100, count=spelled)  # wrong: it does not count
 fx.run(fx.service(Memory))  # wrong: no memory
 surely: Effect[Prompt] = Memory.in_process().load()  # wrong: it can fail

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from returns.result import Success
 
-from fxai.agents import Agent, Changes, Memory, StepSetup, Window
+from fxai.agents import Agent, Changes, Compaction, Memory, StepSetup
 from fxai.agents.stateful import Render, StatefulPrompt
 from fxai.effects import fx
 from fxai.messages import AssistantMessage, Pending, Prompt, ReasoningPart, ToolCallPart, UserMessage
@@ -66,7 +66,7 @@ def test_a_stateful_prompt_that_is_rewritten_goes_on() -> None:
 @pytest.mark.parametrize("turns", [1, 2])
 def test_a_window_of_a_memory_goes_on(turns: int) -> None:
     """Runs continue after the window dropped their oldest turns."""
-    memory = Memory.in_process(Window.turns(turns))
+    memory = Memory.in_process(Compaction.window(turns))
     server = BindingServer(lambda _: states("Yes."))
     agent = Agent.make("a").with_memory(memory)
     breaks = [_run(agent.execute(f"Question {n}"), server).steps[0].record.prefix_break for n in range(6)]

@@ -9,7 +9,7 @@ import pytest
 from returns.result import Result, Success
 
 from fxai import BoundToolkit, ToolSource, tool
-from fxai.agents import Agent, Budget, BudgetExceeded, Memory, Step, StepSetup, Window, step_count_is
+from fxai.agents import Agent, Budget, BudgetExceeded, Compaction, Memory, Step, StepSetup, step_count_is
 from fxai.effects import Backend, Layer, Service, fx
 from fxai.messages import Prompt, Response
 from fxai.models import LanguageModel, ToolChoice
@@ -397,10 +397,10 @@ def test_a_memory_is_one() -> None:
 
 def test_a_builder_shows_how_it_was_made() -> None:
     """Its tools, its memory and its hooks, each as one writes it."""
-    built = Agent.make("a").with_tools(triple).with_memory(Memory.in_process(Window.turns(3), keep=9))
+    built = Agent.make("a").with_tools(triple).with_memory(Memory.in_process(Compaction.window(3), keep=9))
 
     assert repr(built.stop_when(step_count_is(2))) == (
-        "Agent('a').with_tools(triple).with_memory(Memory.in_process(Window.turns(3), keep=9))"
+        "Agent('a').with_tools(triple).with_memory(Memory.in_process(Compaction.window(3), keep=9))"
         ".stop_when(StepCountIs(number=2))"
     )
 

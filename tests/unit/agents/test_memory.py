@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from returns.result import Failure
 
-from fxai.agents import Memory, MemoryFailure, Window
+from fxai.agents import Compaction, Memory, MemoryFailure
 from fxai.effects import Backend, fx
 from fxai.messages import (
     AssistantMessage,
@@ -179,7 +179,7 @@ def test_words_that_would_come_between_a_call_and_its_result_are_refused(
 @of_each_kind
 def test_a_window_narrows_what_is_loaded_and_not_what_is_kept(kind: str, tmp_path: Path, backend: Backend) -> None:
     """Two of three turns are given; all three are there."""
-    turns, said = _kept(memory_of(kind, tmp_path, Window.turns(2)), [ONE, TWO, THREE], backend)
+    turns, said = _kept(memory_of(kind, tmp_path, Compaction.window(2)), [ONE, TWO, THREE], backend)
 
     assert (len(turns), said) == (3, TWO + THREE)
 
@@ -187,7 +187,7 @@ def test_a_window_narrows_what_is_loaded_and_not_what_is_kept(kind: str, tmp_pat
 @of_each_kind
 def test_a_window_of_tokens_gives_whole_turns(kind: str, tmp_path: Path, backend: Backend) -> None:
     """Those that fit together, from the newest back."""
-    window = Window.tokens(5, count=len)
+    window = Compaction.window(tokens=5, count=len)
 
     assert _kept(memory_of(kind, tmp_path, window), [ONE, TWO, THREE], backend)[1] == THREE
     assert _kept(memory_of(kind, tmp_path / "b", window), [TWO, ONE, THREE], backend)[1] == ONE + THREE
@@ -228,7 +228,7 @@ def test_what_is_no_window_is_refused(kind: str, tmp_path: Path) -> None:
     """When the memory is made, not when it is loaded."""
     window: Any = 3
 
-    with pytest.raises(TypeError, match=r"window must be a Window, got 3\. Pass Window\.turns"):
+    with pytest.raises(TypeError, match=r"compaction must be a Compaction, got 3\. Pass Compaction\.window"):
         memory_of(kind, tmp_path, window)
 
 
@@ -246,10 +246,13 @@ def test_a_memory_shows_how_it_was_made(tmp_path: Path) -> None:
     location = tmp_path / "notes"
 
     assert repr(Memory.in_process()) == "Memory.in_process()"
-    assert repr(Memory.file(location, Window.tokens(9))) == f"Memory.file({str(location)!r}, Window.tokens(9))"
     assert (
-        repr(Memory.sqlite(location, Window(3, 9), conversation="ann", keep=5))
-        == f"Memory.sqlite({str(location)!r}, Window(3, 9), conversation='ann', keep=5)"
+        repr(Memory.file(location, Compaction.window(tokens=9)))
+        == f"Memory.file({str(location)!r}, Compaction.window(tokens=9))"
+    )
+    assert (
+        repr(Memory.sqlite(location, Compaction.window(3, tokens=9), conversation="ann", keep=5))
+        == f"Memory.sqlite({str(location)!r}, Compaction.window(3, tokens=9), conversation='ann', keep=5)"
     )
 
 

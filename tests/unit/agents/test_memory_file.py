@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fxai.agents import Memory, MemoryFailure, Window
+from fxai.agents import Compaction, Memory, MemoryFailure
 from fxai.effects import fx
 from fxai.messages import Prompt
 from tests.kit.every import every
@@ -312,7 +312,7 @@ def test_a_damaged_line_of_the_first_version_stays_as_it_is(path: Path) -> None:
     fx.run(Memory.file(path).commit(ONE))
 
     assert "line 3 of" in _refused(Memory.file(path).turns()).description
-    assert fx.run(Memory.file(path, Window.turns(2)).load()) == THREE + ONE
+    assert fx.run(Memory.file(path, Compaction.window(2)).load()) == THREE + ONE
 
 
 # -- a file that is damaged
@@ -382,7 +382,7 @@ def test_the_remedy_helps(path: Path) -> None:
 def test_a_damaged_line_matters_to_whoever_needs_it(path: Path) -> None:
     """A window that ends before it is loaded, and turns are appended."""
     _damaged(path, 3, b"rubbish\n")
-    memory = Memory.file(path, Window.turns(2))
+    memory = Memory.file(path, Compaction.window(2))
     fx.run(memory.commit(ONE))
 
     assert fx.run(memory.load()) == THREE + ONE
@@ -446,7 +446,7 @@ def test_a_window_reads_the_end_of_a_file_alone(path: Path, monkeypatch: pytest.
         return from_json(text)
 
     monkeypatch.setattr(Prompt, "from_json", staticmethod(counted))
-    said = fx.run(Memory.file(path, Window.turns(2)).load())
+    said = fx.run(Memory.file(path, Compaction.window(2)).load())
 
     assert (said, len(read)) == (chat("98") + chat("99"), 2)
 

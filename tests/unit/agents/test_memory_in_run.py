@@ -11,7 +11,7 @@ from returns.result import Result, Success
 from typing_extensions import override
 
 from fxai import BoundToolkit, ToolSource, tool
-from fxai.agents import Agent, Budget, BudgetExceeded, Memory, MemoryFailure, Window, step_count_is
+from fxai.agents import Agent, Budget, BudgetExceeded, Compaction, Memory, MemoryFailure, step_count_is
 from fxai.effects import Backend, Effect, Layer, Succeeded, Tag, fx
 from fxai.messages import (
     NetworkError,
@@ -362,7 +362,7 @@ def test_system_messages_of_the_prompt_stay_in_front(backend: Backend) -> None:
 
 def test_a_window_narrows_what_a_run_is_told(backend: Backend) -> None:
     """The last turns, whole."""
-    memory = Memory.in_process(Window.turns(1))
+    memory = Memory.in_process(Compaction.window(1))
     agent = Agent.make("a").with_tools(triple).with_memory(memory)
     model = ScriptedModel.make([text("one"), call("triple", {"n": 1}), text("two"), text("three")])
     for said in ("first", "second", "third"):

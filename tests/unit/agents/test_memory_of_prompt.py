@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import override
 
 from fxai import Tool, fx
-from fxai.agents import Agent, Budget, Memory, MemoryFailure, Window
+from fxai.agents import Agent, Budget, Compaction, Memory, MemoryFailure
 from fxai.agents.stateful import PromptState, RenderOf, StatefulPrompt
 from fxai.effects import Backend, Effect, Failed
 from fxai.messages import NetworkError, Prompt, ToolMessage
@@ -108,7 +108,7 @@ def test_a_run_that_fails_leaves_the_state_as_it_was(way: str, backend: Backend)
 
 def test_neither_a_window_nor_keep_loses_the_state(backend: Backend) -> None:
     """The run is shown one turn, and goes on from the state of one that is gone."""
-    memory = Memory.in_process(Window.turns(1), keep=1)
+    memory = Memory.in_process(Compaction.window(1), keep=1)
     agent = AGENT.with_memory(memory)
     _run(agent, "one", [call("add", {}), text("1")], backend)
     _run(Agent.make("plain").with_memory(memory), "plain", [text("yes")], backend)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fxai.agents import Memory, MemoryFailure, Window
+from fxai.agents import Compaction, Memory, MemoryFailure
 from fxai.effects import fx
 from fxai.messages import Prompt
 from tests.kit.memories import approved, asked, chat, commit_all, looked_up
@@ -81,7 +81,7 @@ def test_a_window_reads_the_newest_rows_alone(path: Path, monkeypatch: pytest.Mo
         return from_json(text)
 
     monkeypatch.setattr(Prompt, "from_json", staticmethod(counted))
-    said = fx.run(Memory.sqlite(path, Window.turns(2)).load())
+    said = fx.run(Memory.sqlite(path, Compaction.window(2)).load())
 
     assert (said, len(read)) == (TWO + THREE, 2)
 
@@ -94,7 +94,7 @@ def test_a_damaged_row_is_named(path: Path) -> None:
     assert str(failure).startswith(f"memory in {path}, conversation 'default' could not be loaded: turn 2 is")
     assert "/0/role" in failure.description
     assert "remove the rows of the turn from the table memory_turn" in failure.description
-    assert fx.run(Memory.sqlite(path, Window.turns(1)).load()) == THREE
+    assert fx.run(Memory.sqlite(path, Compaction.window(1)).load()) == THREE
 
 
 def test_a_row_that_was_changed_is_named(path: Path) -> None:

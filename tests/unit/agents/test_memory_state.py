@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fxai.agents import Memory, MemoryFailure, Window
+from fxai.agents import Compaction, Memory, MemoryFailure
 from fxai.agents.stateful import PromptState
 from fxai.effects import Backend, Effect, fx
 from fxai.messages import Prompt
@@ -64,7 +64,7 @@ def test_a_state_goes_with_the_turn_that_waited(kind: str, tmp_path: Path) -> No
 @of_each_kind
 def test_neither_a_window_nor_the_turns_that_are_dropped_take_it_away(kind: str, tmp_path: Path) -> None:
     """It is there when its turn is gone, also where a file is written anew again and again."""
-    memory = memory_of(kind, tmp_path, Window.turns(1), keep=2)
+    memory = memory_of(kind, tmp_path, Compaction.window(1), keep=2)
     fx.run(memory.commit_with(ONE, _state(n=1)))
     fx.run(commit_all(memory, [chat(str(n)) for n in range(20)]))
 
@@ -75,7 +75,7 @@ def test_neither_a_window_nor_the_turns_that_are_dropped_take_it_away(kind: str,
 @of_each_kind
 def test_a_state_may_be_committed_alone(kind: str, tmp_path: Path) -> None:
     """With no messages, or with none but system messages: there is no turn more, and none that a window counts."""
-    memory = memory_of(kind, tmp_path, Window.turns(1))
+    memory = memory_of(kind, tmp_path, Compaction.window(1))
     fx.run(memory.commit_with(Prompt.empty, _state(n=1)))
     alone = (_values(memory), fx.run(memory.turns()), fx.run(memory.load()))
     fx.run(memory.commit(ONE))

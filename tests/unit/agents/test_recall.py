@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fxai.agents import Agent, Memory, Window
+from fxai.agents import Agent, Compaction, Memory
 from fxai.agents.recall import recall
 from fxai.effects import Backend, fx
 from fxai.messages import (
@@ -135,7 +135,7 @@ def test_agents_at_once_on_one_memory(kind: str, tmp_path: Path, backend: Backen
 
 def test_an_approval_whose_turn_is_out_of_the_window_is_refused(backend: Backend) -> None:
     """What a run is not told, it cannot go on with: nothing runs, and the turn still waits."""
-    office, memory = Office(), Memory.in_process(Window.turns(1))
+    office, memory = Office(), Memory.in_process(Compaction.window(1))
     _run(office, memory, [call("wipe", {"disk": "a"})], "Wipe a.", backend, streamed=False)
     _run(office, memory, [text("Hello.")], "Hello?", backend, streamed=False)
     ended, _ = _run(office, memory, [], _approval(memory, backend), backend, streamed=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fxai.agents import Window
+from fxai.agents import Compaction
 from fxai.messages import (
     AssistantMessage,
     FilePart,
@@ -20,38 +20,37 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.models import estimated_tokens
-from tests.kit.memories import asked, chat, looked_up
+from tests.kit.memories import asked, chat, looked_up, window_of
 
 TURNS = (looked_up("one"), chat("two"), looked_up("three"), chat("four"))  # of 4, 2, 4 and 2 messages
 
 
-def _sizes(window: Window) -> list[int]:
-    return [len(turn) for turn in window.newest(reversed(TURNS))]
+def _sizes(window: Compaction) -> list[int]:
+    return [len(turn) for turn in window_of(window).newest(reversed(TURNS))]
 
 
 def test_a_window_of_turns() -> None:
     """The newest, as many as it says, or all that there are."""
-    assert [_sizes(Window.turns(n)) for n in (1, 2, 4, 9)] == [[2], [4, 2], [4, 2, 4, 2], [4, 2, 4, 2]]
+    assert [_sizes(Compaction.window(n)) for n in (1, 2, 4, 9)] == [[2], [4, 2], [4, 2, 4, 2], [4, 2, 4, 2]]
 
 
 def test_a_window_of_tokens() -> None:
     """The newest that fit together; behind one that does not fit, none, though an older one would."""
-    assert [_sizes(Window.tokens(n, count=len)) for n in (2, 5, 6, 7, 8, 12)] == [
+    assert [_sizes(Compaction.window(tokens=n, count=len)) for n in (2, 5, 6, 7, 8, 12)] == [
         *([2], [2], [4, 2], [4, 2], [2, 4, 2], [4, 2, 4, 2]),
     ]
 
 
 def test_the_newest_turn_is_always_given() -> None:
     """Though it alone takes more: what is open in it could not be answered otherwise."""
-    assert _sizes(Window.tokens(1, count=len)) == [2]
-    assert Window.tokens(1).newest([asked("a")]) == (asked("a"),)
+    assert _sizes(Compaction.window(tokens=1, count=len)) == [2]
+    assert window_of(Compaction.window(tokens=1)).newest([asked("a")]) == (asked("a"),)
 
 
 def test_both_bounds_hold() -> None:
     """The one that is reached first ends it."""
-    assert _sizes(Window(2, 100, len)) == [4, 2]
-    assert _sizes(Window(3, 6, len)) == [4, 2]
-    assert _sizes(Window()) == [4, 2, 4, 2]
+    assert _sizes(Compaction.window(2, tokens=100, count=len)) == [4, 2]
+    assert _sizes(Compaction.window(3, tokens=6, count=len)) == [4, 2]
 
 
 def test_no_more_turns_are_asked_for_than_needed() -> None:
@@ -63,10 +62,10 @@ def test_no_more_turns_are_asked_for_than_needed() -> None:
             asked_for.append(location)
             yield turn
 
-    Window.turns(2).newest(turns())
+    window_of(Compaction.window(2)).newest(turns())
     seen = list(asked_for)
     asked_for.clear()
-    Window.tokens(4, count=len).newest(turns())
+    window_of(Compaction.window(tokens=4, count=len)).newest(turns())
 
     assert (seen, asked_for) == ([0, 1], [0, 1])
 
@@ -75,18 +74,18 @@ def test_no_more_turns_are_asked_for_than_needed() -> None:
 def test_a_window_that_shows_nothing_is_refused(most: int) -> None:
     """A count below 1 is a mistake, never everything."""
     with pytest.raises(ValueError, match=rf"window must be at least 1, got {most} turns\. Pass None"):
-        Window.turns(most)
+        Compaction.window(most)
     with pytest.raises(ValueError, match=f"window must be at least 1, got {most} tokens"):
-        Window.tokens(most)
+        Compaction.window(tokens=most)
 
 
 def test_a_window_is_a_value() -> None:
     """Equal when its bounds are, hashable, and it can be sent."""
-    window = Window.tokens(100)
+    window = Compaction.window(tokens=100)
 
-    assert window == Window(most_tokens=100) != Window.turns(100)
+    assert window == Compaction.window(None, tokens=100) != Compaction.window(100)
     assert pickle.loads(pickle.dumps(window)) == window
-    assert len({window, Window.tokens(100), Window.turns(1)}) == 2
+    assert len({window, Compaction.window(tokens=100), Compaction.window(1)}) == 2
 
 
 def test_the_estimate_counts_everything_that_is_sent() -> None:

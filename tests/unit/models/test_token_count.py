@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.agents import Agent, Memory, MemoryFailure, Window
+from fxai.agents import Agent, Compaction, Memory, MemoryFailure
 from fxai.effects import Effect, LayerOf, fx
 from fxai.messages import AiError, AssistantMessage, InternalProviderError, Prompt, ToolCallPart
 from fxai.models import Chat, LanguageModel, ModelRequest, TokenCount, estimated_tokens, fallback, per_step
 from fxai.testing import ScriptedModel
 from fxai.tools import Tool, Toolkit
 from tests.kit.every import every
+from tests.kit.memories import window_of
 
 
 class City(msgspec.Struct, frozen=True):
@@ -127,7 +128,7 @@ def _first(request: ModelRequest) -> str:
     return message.text if message.role == "user" else ""
 
 
-def _remembering(window: Window, *turns: Prompt) -> Memory:
+def _remembering(window: Compaction, *turns: Prompt) -> Memory:
     memory = Memory.in_process(window)
     for turn in turns:
         fx.run(memory.commit(turn))
@@ -140,7 +141,7 @@ TURNS = [Prompt.make(f"{number}").append(AssistantMessage.make("Yes.")) for numb
 def test_a_window_is_counted_by_the_model_of_the_run() -> None:
     """Turn by turn from the newest on, no further than needed; a turn is counted once."""
     model = ScriptedModel.make(["A.", "B."], tokens=lambda request: 10 * len(request.prompt))
-    memory = _remembering(Window.tokens(40, count="model"), *TURNS)
+    memory = _remembering(Compaction.window(tokens=40, count="model"), *TURNS)
     agent, layer = Agent.make("agent").with_memory(memory), model.layer
     fx.run(agent.execute("Now").provide(layer))
     counted = [_first(request) for request in model.counted]
@@ -154,19 +155,19 @@ def test_a_window_is_counted_by_the_model_of_the_run() -> None:
 def test_outside_of_a_run_and_for_open_calls_such_a_window_is_estimated() -> None:
     """There is no model to ask, or what there is cannot be sent to it as it stands."""
     open_ = Prompt.make("Look.").append(AssistantMessage.make(ToolCallPart("c", "look", {})))
-    alone = _remembering(Window.tokens(1, count="model"), *TURNS)
+    alone = _remembering(Compaction.window(tokens=1, count="model"), *TURNS)
     model = ScriptedModel.make([], tokens=lambda _: 1)
-    both = _remembering(Window.tokens(1000, count="model"), TURNS[0], open_)
+    both = _remembering(Compaction.window(tokens=1000, count="model"), TURNS[0], open_)
 
     assert [message.text for message in fx.run(alone.load()) if message.role == "user"] == ["3"]
     assert len(fx.run(both.load().provide(model.layer))) == 4
     assert len(model.counted) == 1
-    assert [len(turn) for turn in Window.tokens(1, count="model").newest(reversed(TURNS))] == [2]
+    assert [len(turn) for turn in window_of(Compaction.window(tokens=1, count="model")).newest(reversed(TURNS))] == [2]
 
 
 def test_a_window_that_cannot_be_counted_fails_the_load() -> None:
     """The failure says of which memory, and why."""
-    memory = _remembering(Window.tokens(40, count="model"), *TURNS)
+    memory = _remembering(Compaction.window(tokens=40, count="model"), *TURNS)
     failure = fx.run_result(memory.load().provide(LayerOf.succeed(LanguageModel, Broken()))).failure()
 
     assert isinstance(failure, MemoryFailure)
@@ -174,11 +175,11 @@ def test_a_window_that_cannot_be_counted_fails_the_load() -> None:
     assert "the model did not count the tokens of the turns: broken.count" in failure.description
 
 
-@pytest.mark.parametrize("window", [Window.tokens(9, count="model"), Window(3, 9, "model")])
-def test_such_a_window_shows_itself(window: Window) -> None:
+@pytest.mark.parametrize("window", [Compaction.window(tokens=9, count="model"), Compaction.window(3, tokens=9)])
+def test_such_a_window_shows_itself(window: Compaction) -> None:
     """As it is made."""
-    assert "9" in repr(window)
-    assert window == eval(repr(window)) or window.most_turns == 3
+    assert "tokens=9" in repr(window)
+    assert window == eval(repr(window))
 
 
 @pytest.mark.slow
@@ -191,7 +192,7 @@ def test_a_memory_is_read_as_far_back_as_its_window_reaches(shown: int, tmp_path
     if shown == 1:
         path.write_bytes(path.read_bytes().replace(b"q0", b"q_", 1))
     model = ScriptedModel.make([], tokens=lambda _: 10)
-    memory = Memory.file(path, Window.tokens(10 * shown, count="model"))
+    memory = Memory.file(path, Compaction.window(tokens=10 * shown, count="model"))
     loaded = fx.run(memory.load().provide(model.layer))
 
     assert [message for turn in turns[-shown:] for message in turn] == list(loaded)

@@ -13,10 +13,11 @@ from returns.result import Success
 
 from fxai import Agent, tool
 from fxai.effects import Backend, Gen, fx
+from fxai.effects.blocking import HELD_SECONDS
 from fxai.mcp import ToolServer
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import BoundToolkit, Tool, Toolkit
-from fxai.tools.handler import HELD_SECONDS, in_threads
+from fxai.tools.handler import in_threads
 from tests.kit.mcp_client import used
 
 HELD = HELD_SECONDS * 1.5
