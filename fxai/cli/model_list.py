@@ -350,13 +350,10 @@ def _facts_data(facts: ModelFacts) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(facts)
     sources: dict[str, Any] = values.pop("sources")
     nothing: dict[str, Any] = msgspec.to_builtins(FactSource(()))
-    known = {name: value for name, value in values.items() if name not in _ABOUT and value is not None}
+    unknown = [name for name in facts.unknown() if name not in _ABOUT]
+    known = {name: value for name, value in values.items() if name not in _ABOUT and name not in unknown}
     stated = {name: {"value": value, **sources.get(name, nothing)} for name, value in known.items()}
-    return {"family": facts.family, "like": facts.like, "known": stated, "unknown": list(_unknown(facts))}
-
-
-def _unknown(facts: ModelFacts) -> tuple[str, ...]:
-    return tuple(name for name in facts.unknown() if name not in _ABOUT)
+    return {"family": facts.family, "like": facts.like, "known": stated, "unknown": unknown}
 
 
 def _facts_table(entry: Entry, facts: ModelFacts, out: TextIO, color: bool | None) -> None:

@@ -110,8 +110,11 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """True if the model can reason before it answers."""
     reasons_by_default: bool | None = None
     """True if the model reasons without a field of the request."""
-    thinking: tuple[ThinkingType, ...] | None = None
-    """The accepted thinking types. Without `"disabled"`, a request cannot turn thinking off."""
+    thinking: tuple[ThinkingType, ...] = ()
+    """The accepted thinking types, or `()` if the model does not think or the types are unknown.
+
+    Without `"disabled"`, a request cannot turn thinking off.
+    """
     efforts: Mapping[Endpoint, tuple[ReasoningEffort, ...]] | None = None
     """The accepted efforts per API, from least to most."""
     efforts_without_thinking: tuple[ReasoningEffort, ...] | None = None
@@ -160,8 +163,9 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
         return hash(tuple(identity(value) for value in values))
 
     def unknown(self) -> tuple[str, ...]:
-        """Return the field names without a value."""
-        return tuple(name for name in self.__struct_fields__ if getattr(self, name) is None)
+        """Return the names of the facts that fxai does not know."""
+        unknown = [name for name in self.__struct_fields__ if getattr(self, name) is None]
+        return (*unknown, "thinking") if not self.thinking and "thinking" not in self.sources else tuple(unknown)
 
     def with_policy(self, policy: Mapping[str, Any]) -> ModelFacts:
         """Return the facts completed with the values of a policy.

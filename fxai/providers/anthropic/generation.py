@@ -65,7 +65,7 @@ def thinking_fields(
         return {}
     if effort == "none":
         return _turn_off(facts, notes)
-    kind = next((one for one in _ON if one in (facts.thinking or ())), None)
+    kind = next((one for one in _ON if one in facts.thinking), None)
     if kind is not None and forced and kind not in (facts.forced_calls_while_thinking or ()):
         _warn(notes, f"the model {facts.model!r} cannot think while it must call a tool; fxai turns thinking off")
         return _effort_fields(effort, facts.efforts_without_thinking or (), facts, notes)
@@ -85,7 +85,7 @@ def _levels(facts: ModelFacts) -> tuple[ReasoningEffort, ...]:
 
 
 def _turn_off(facts: ModelFacts, notes: Notes) -> dict[str, Any]:
-    types = facts.thinking or ()
+    types = facts.thinking
     off = next((one for one in _OFF if one in types), None)
     if off is not None:
         return {"thinking": {"type": off}} if "adaptive" in types else {}
