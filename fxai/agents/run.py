@@ -156,6 +156,7 @@ class Run:
         "around",
         "asked",
         "calls",
+        "compacts",
         "cost",
         "cut",
         "deadline",
@@ -216,6 +217,7 @@ class Run:
         self.appending: Appending | None = None  # None if changes have their usual position
         self.declared: tuple[AnyTool, ...] | None = None  # the tools in the next request, if the run appends changes
         self.keeping: Keeping | None = None  # the large results
+        self.compacts: bool = plan.compaction is not None and bool(plan.compaction.stages)
         self.meter: Meter | None = None  # the counts of the compaction
         self.growth: Growth = Growth() if plan.growth is None else plan.growth
         self.value: Any = msgspec.UNSET
@@ -234,11 +236,6 @@ class Run:
     def goes_on(self) -> bool:
         """True if the run needs another step."""
         return self.ended is None and self.failure is None
-
-    @property
-    def compacts(self) -> bool:
-        """True if fxai can shorten the messages of the run."""
-        return self.plan.compaction is not None and bool(self.plan.compaction.stages)
 
     @property
     def answer(self) -> Answer[Any]:
@@ -383,27 +380,19 @@ class Run:
             self._end_typed(response, ended, self.plan.output)
 
     def limit(self) -> None:
-        """End the run or prepare its last request if it exhausted its budget."""
-        if not self.goes_on:
-            return
-        self.exceeded = self._exceeded
-        if self.exceeded is not None:
-            self.exceed(self.exceeded)
-
-    @property
-    def _exceeded(self) -> Limit | None:
-        """The limit that the run exhausted, or None."""
+        """Note the limit that the run exhausted. If the run goes on, end it or prepare its last request."""
         budget = self.plan.budget
-        if self.exceeded is not None:
-            return self.exceeded
-        if budget.tokens is not None and self.tokens >= budget.tokens:
-            return "tokens"
-        return "rounds" if len(self.steps) >= budget.rounds else None
+        if self.exceeded is None and budget.tokens is not None and self.tokens >= budget.tokens:
+            self.exceeded = "tokens"
+        elif self.exceeded is None and len(self.steps) >= budget.rounds:
+            self.exceeded = "rounds"
+        if self.exceeded is not None and self.goes_on:
+            self.exceed(self.exceeded)
 
     @property
     def can_continue(self) -> bool:
         """True if the run answered and its budget allows another step, so that queued messages can continue it."""
-        return self.ended == "done" and self._exceeded is None
+        return self.ended == "done" and self.exceeded is None
 
     @property
     def can_join(self) -> bool:

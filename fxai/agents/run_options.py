@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias, cast, final
 
 import msgspec
@@ -27,14 +28,12 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.models.compaction import Compaction
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import RoundOptions, ToolChoices
+from fxai.models.price import Price
 from fxai.schema.data import frozen
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from fxai.agents.tool_search import ToolSearch
-    from fxai.models.price import Price
 
 _H = TypeVar("_H")
 _E = TypeVar("_E", default=Never)

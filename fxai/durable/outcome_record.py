@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
+import msgspec
+
 from fxai.durable.failure import QuestionKind, Reply, RunQuestion, RunWaiting, explain_questions
 from fxai.durable.frame import Frame, Steps, append, ask, leave
-from fxai.durable.record import Ended, Known, Part, TurnRecord
+from fxai.durable.record import Ended, Known, OutcomeKind, Part, TurnRecord
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Succeed
 from fxai.effects.service import Clock
@@ -62,11 +64,12 @@ _BY_TAG: Final[Mapping[Any, Callable[[str, str], Any]]] = {kind.__struct_config_
 def end_of(path: str, outcome: Outcome) -> Ended:
     """Return the record of a call with an outcome."""
     if not outcome.is_failure:
-        return Ended(path, "success", outcome.encoded_result, json_text=outcome.json_text)
+        return Ended(path, "success", outcome.encoded_result, json_text=outcome.json_text, handle=outcome.handle)
     if isinstance(outcome.result, UnknownTool | InvalidParameters):
         return Ended(path, "refused")
     is_reported = isinstance(outcome.result, _REPORTED)
-    return Ended(path, "told" if is_reported else "failure", outcome.encoded_result, json_text=outcome.json_text)
+    kind: OutcomeKind = "told" if is_reported else "failure"
+    return Ended(path, kind, outcome.encoded_result, json_text=outcome.json_text, handle=outcome.handle)
 
 
 def bad_end_of(path: str, tool: ToolInfo, cause: Cause[Any]) -> Ended:
@@ -88,6 +91,9 @@ def read_outcome(tool: ToolInfo, name: str, ended: Ended) -> AnyEffect:
         DecodeError: If the value does not have the type that the tool declares.
     """
     value = ended.value
+    if ended.handle:  # the round reads the value from the store of large results
+        is_failure = ended.kind != "success"
+        return Succeed(Outcome(msgspec.UNSET, value, is_failure, json_text=ended.json_text, handle=ended.handle))
     match ended.kind:
         case "success":
             return Succeed(Outcome(tool.success.decode_unsafe(value), value, json_text=ended.json_text))

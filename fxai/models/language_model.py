@@ -332,6 +332,7 @@ def object_stream(
     *,
     on_resolved: OnResolved | None = None,
     growth: Growth | None = None,
+    compact: Compact | None = None,
 ) -> StreamOf[ObjectPart[_V], Any, Any]:
     """Run the round of `LanguageModel.stream_object`. See `text_round`."""
     from fxai.models.partial_object import AnswerReader, ObjectPart
@@ -348,7 +349,7 @@ def object_stream(
         def end(made: ObjectResponse[_V]) -> EffectOf[None]:
             return emit(ObjectPart(reader.whole(made.response.text), made.value, made.response))
 
-        given = {"schema": schema, "on_resolved": on_resolved, "growth": growth}
+        given = {"schema": schema, "on_resolved": on_resolved, "growth": growth, "compact": compact}
         answered = Generate(_round, (prompt, toolkit, options, read), given)
         return answered.flat_map(lambda response: _to_object(response, schema, "stream_object")).flat_map(end)
 

@@ -145,6 +145,11 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
         """The table of the entries."""
         return f"{self.name}_{self.entry}"
 
+    def missing(self, first: int, last: int) -> str:
+        """Return the statement that entries are missing."""
+        plural = {"entry": "entries", "batch": "batches"}.get(self.entry, f"{self.entry}s")
+        return f"{self.entry} {first} is missing" if first == last else f"{plural} {first} to {last} are missing"
+
     def restoring(self, stored: str, otherwise: str) -> str:
         """Return the remedy for a damaged entry. A chain cannot lose an entry, so it ignores `otherwise`."""
         chain = f"Restore the {stored} from a backup, or delete the {self.name} to start again"
@@ -380,14 +385,7 @@ class TableJournal(Journal[_T]):
 
     def _warn_missing(self, first: int, last: int) -> None:
         if first <= last:
-            warn(
-                "%ss %d to %d of the %s in %s are missing",
-                self._form.entry,
-                first,
-                last,
-                self._form.name,
-                self.location,
-            )
+            warn("%s of the %s in %s", self._form.missing(first, last), self._form.name, self.location)
 
     def _bounds(self, database: Connection) -> tuple[int, int]:
         """Return the number of the oldest entry, and the next free number.
@@ -399,19 +397,19 @@ class TableJournal(Journal[_T]):
         row: tuple[object, object, object] | None = database.execute(self._rows, (self._key,)).fetchone()
         newest = 0 if row is None else _whole(row[0])
         if found is None and row is not None and str(row[2]).startswith("{"):
-            raise self._loss(f"the row in the table {self._form.name}_head is", newest)
+            raise self._loss(f"the row in the table {self._form.name}_head is missing", newest)
         if found is None:
             return 1, newest + 1
         oldest, last = map(_whole, found)
         if newest < last:
-            raise self._loss(f"{self._form.entry}s {max(newest + 1, oldest)} to {last} are", newest)
+            raise self._loss(self._form.missing(max(newest + 1, oldest), last), newest)
         return oldest, newest + 1
 
     def _loss(self, what: str, newest: int) -> OSError:
         name = self._key.replace("'", "''")
         return OSError(
-            f"the database is incomplete or damaged: {what} missing. Restore the database from a backup, or, to "
-            f"continue with the remaining {self._form.entry}s, run INSERT OR REPLACE INTO {self._form.name}_head "
+            f"the database is incomplete or damaged: {what}. Restore the database from a backup, or, to "
+            f"continue without the missing data, run INSERT OR REPLACE INTO {self._form.name}_head "
             f"VALUES ('{name}', 1, {newest})"
         )
 

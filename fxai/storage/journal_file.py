@@ -306,7 +306,7 @@ class _Log(Generic[_T]):
                 first = line.number
                 yield self._entry(parts.pop(line.number)[::-1])
         for (missing, *_), *_ in parts.values():
-            raise self._damage(missing, f"it continues a {self._form.entry} that is missing")
+            raise self._damage(missing, f"the start of its {self._form.entry} is missing")
 
     def state(self) -> Any:
         """Return the newest state. None if no line contains a state."""

@@ -204,12 +204,12 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 372,
+    "modules": 374,
     "modules with one importer and under 120 lines": 10,
-    "lines": 108_000,
+    "lines": 109_500,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
-    "functions that the same run passes, streamed": 100,
+    "functions that the same run passes, streamed": 101,
     "files that it passes, streamed": 22,
     "places that open a database": 1,
     "modules that lock files": 1,

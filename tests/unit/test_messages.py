@@ -346,8 +346,8 @@ CASES: dict[str, tuple[Callable[[Here], object], str]] = {
         lambda _: fx.run(done.map(fx.succeed)),
         (
             "the program returned an effect that was not run. Write `return (yield from effect)` for `return "
-            "effect` in a generator, `flat_map` for `map`, `fx.suspend` for `fx.sync`, or `.flat_map(lambda "
-            "effect: effect)` to run the returned effect."
+            "effect` in a generator, `flat_map` for `map` (`map_effect` in a stream), `fx.suspend` for `fx.sync`, "
+            "or `.flat_map(lambda effect: effect)` to run the returned effect."
         ),
     ),
     "a run inside an event loop": (
@@ -373,10 +373,10 @@ CASES: dict[str, tuple[Callable[[Here], object], str]] = {
     "a misspelt option of an agent": (
         lambda _: AnyAgent.make("clerk", instruction="Be brief."),
         (
-            "unknown agent option 'instruction'. Use one of: at_limit, budget, changes, concurrency, "
-            "deadline, instructions, max_tokens, on_invalid_call, on_step, output_retries, "
-            "parallel_tool_calls, prepare_step, provider_options, reasoning, repair, resolve_tools, stop, "
-            "stop_when, temperature, tool_choice."
+            "unknown agent option 'instruction'. Use one of: at_limit, budget, changes, compact_at, "
+            "compaction, concurrency, deadline, instructions, large_results, max_tokens, on_invalid_call, on_step, "
+            "output_retries, parallel_tool_calls, prepare_step, provider_options, reasoning, repair, resolve_tools, "
+            "stop, stop_when, temperature, tool_choice, tool_search."
         ),
     ),
     "a list of instructions": (
@@ -425,9 +425,9 @@ CASES: dict[str, tuple[Callable[[Here], object], str]] = {
             "'required', or a ToolChoice, got 'always'. The same request will fail again. Change the request"
         ),
     ),
-    "a wrong window of a memory": (
-        lambda here: AnyMemory.file(here.path / "notes.jsonl", window=3),
-        "window must be a Window, got 3. Pass Window.turns(…) or Window.tokens(…).",
+    "a wrong compaction of a memory": (
+        lambda here: AnyMemory.file(here.path / "notes.jsonl", compaction=3),
+        "compaction must be a Compaction, got 3. Pass Compaction.window(…), or combine stages.",
     ),
     # -- models over HTTP
     "no API key of OpenAI": (

@@ -330,7 +330,7 @@ def _damaged(path: Path, number: int, line: bytes | None) -> None:
         (b'{"turn":2,"part":0,"newe\n', "not a commit of a memory"),
         (b"\xff\xfe\n", "not a commit of a memory"),
         (b'{"turn":2,"part":0,"newest":2,"messages":[{"role":"nobody"}]}\n', "the entry contains no messages (/0/role"),
-        (b'{"turn":2,"part":1,"newest":2,"messages":[]}\n', "it continues a turn that is missing"),
+        (b'{"turn":2,"part":1,"newest":2,"messages":[]}\n', "the start of its turn is missing"),
         (b'{"turn":3,"part":0,"newest":3,"messages":[]}\n', "turn 3 also follows it"),
         (b'{"turn":2,"part":0,"newest":2,"messages":[]}\n' * 2, "turn 2 also follows it"),
     ],

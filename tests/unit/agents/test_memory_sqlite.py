@@ -141,7 +141,7 @@ def test_turns_that_were_taken_out_are_told(path: Path, caplog: pytest.LogCaptur
     fx.run(Memory.sqlite(path, keep=1).commit(ONE))
 
     assert turns == (TWO, TWO)
-    assert [one.partition(" of the memory")[0] for one in told] == ["turns 3 to 4", "turns 1 to 1"]
+    assert [one.partition(" of the memory")[0] for one in told] == ["turns 3 to 4 are missing", "turn 1 is missing"]
     assert (_turns(path), caplog.messages) == ((ONE,), [])
 
 

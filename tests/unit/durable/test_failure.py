@@ -33,7 +33,7 @@ from fxai.testing import ScriptedModel, call, fails, text
 
 FAILURES: list[tuple[AnyDurableFailure, str]] = [
     (RunOwned("r"), "the run 'r' continues in another program. Wait until that program ends."),
-    (RunUnknown("r", "this process"), "no run 'r' in this process. `fxai runs list` shows all runs."),
+    (RunUnknown("r", "this process"), "run 'r' does not exist in this process. To list the runs, run fxai runs list."),
     (RunWaiting("r", ()), "the run 'r' stopped just before its answers arrived. Resume it."),
     (RunAsleep("r", 60.0), "the run 'r' sleeps for 60 s. It continues when a program runs it again."),
     (QuestionUnknown("r", "q", "not open"), "cannot answer the question 'q' of the run 'r': not open"),

@@ -337,7 +337,7 @@ def test_lines_of_another_chat_are_an_error(tmp_path: Path) -> None:
         ("UPDATE chat_save SET data = replace(data, 'two', 'six') WHERE number = 2", "save 2 is damaged: the row was "),
         ("DELETE FROM chat_save WHERE number = 2", "an earlier save is missing or was changed. Restore it"),
         ("DELETE FROM chat_save WHERE number = 1", "an earlier save is missing or was changed. Restore it"),
-        ("DELETE FROM chat_save WHERE number = 3", "saves 3 to 3 are missing. Restore the database"),
+        ("DELETE FROM chat_save WHERE number = 3", "save 3 is missing. Restore the database"),
         ("DELETE FROM chat_save", "saves 1 to 3 are missing. Restore the database"),
         ("UPDATE chat_save SET data = '{\"data\":7' WHERE number = 3", "save 3 is damaged: the row does not contain"),
     ],

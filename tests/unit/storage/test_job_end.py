@@ -144,7 +144,7 @@ def test_closed_worker_drops_jobs_that_arrive() -> None:
 )
 def test_error_of_the_database_of_jobs_has_its_kind(cause: Exception, kind: type[OSError]) -> None:
     """A worker tries again only if the server is away."""
-    said = f"the jobs in the table: {cause}; see that the database is there"
+    said = f"work queue in the table failed: {cause}. Check the database and its owner."
     with pytest.raises(OSError, match=said) as raised, raising_os_errors("the table"):
         raise OperationalError("SELECT 1", None, cause)
 

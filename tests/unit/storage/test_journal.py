@@ -397,7 +397,7 @@ def test_table_journal_refuses_an_entry_without_one_of_its_parts(part: int, tmp_
     journal.append("another")
     _delete(tmp_path, f"DELETE FROM journal_entry WHERE number = 1 AND part = {part}")
 
-    with pytest.raises(OSError, match="entry 1 is damaged: a part of it is missing"):
+    with pytest.raises(OSError, match="entry 1 is damaged: a part is missing"):
         _all(journal)
 
 
@@ -410,7 +410,7 @@ def test_file_journal_refuses_an_entry_without_its_first_part(tmp_path: Path) ->
     head, _, *others = _lines(tmp_path)
     (tmp_path / "run.jsonl").write_bytes(b"".join([head, *others]))
 
-    with pytest.raises(OSError, match=r"line 3 .*it continues a entry that is missing"):
+    with pytest.raises(OSError, match=r"line 3 .*the start of its entry is missing"):
         _all(journal)
 
 
@@ -422,7 +422,7 @@ def test_table_journal_warns_of_missing_oldest_entries(tmp_path: Path, caplog: p
     _delete(tmp_path, "DELETE FROM journal_entry WHERE number = 1")
 
     assert [number for number, _ in _all(journal)] == [2, 3]
-    assert [message.partition(" of ")[0] for message in caplog.messages] == ["entrys 1 to 1"]
+    assert [message.partition(" of ")[0] for message in caplog.messages] == ["entry 1 is missing"]
 
 
 def test_table_journal_refuses_its_state_if_all_rows_are_lost(tmp_path: Path) -> None:
@@ -431,7 +431,7 @@ def test_table_journal_refuses_its_state_if_all_rows_are_lost(tmp_path: Path) ->
     journal.append("one", state={"step": 1})
     _delete(tmp_path, "DELETE FROM journal_entry", "DELETE FROM journal_state")
 
-    with pytest.raises(OSError, match="the database was cut short or damaged"):
+    with pytest.raises(OSError, match="the database is incomplete or damaged: entry 1 is missing"):
         journal.read_state()
 
 
