@@ -53,7 +53,7 @@ streamed = LanguageModel.stream_text("hello", toolkit=kit).provide(model)
 fx.run(streamed.collect())  # wrong: no handlers, read as a stream
 LanguageModel.generate_text("hello", tool_choice="maybe")  # wrong: no such choice
 LanguageModel.generate_text("hello", temprature=1.0)  # wrong: no such option
-LanguageModel.generate_text(7)  # wrong: a number is no prompt
+LanguageModel.generate_text(7)  # wrong: a number is not a prompt
 judged = fx.run(LanguageModel.generate_object("good?", Verdict).provide(model))
 judged.value.bad  # wrong: a verdict has no such field
 
@@ -65,7 +65,7 @@ fx.run(run.provide(handlers).provide(DB))  # wrong: no model
 fx.run(run.provide(model).provide(ping.handler(on_ping)))  # wrong: the other handler
 fx.run(Agent.make("plain").execute("hello"))  # wrong: no model
 agent.name = "other"  # wrong: an agent never changes
-Agent.make("helper", toolkit=[search])  # wrong: a list is no toolkit
+Agent.make("helper", toolkit=[search])  # wrong: a list is not a toolkit
 
 
 def calm() -> Effect[Answer, AiError, LanguageModel | Db]:
@@ -87,4 +87,4 @@ class Eager(LanguageModel):
 
 
 Silent()  # wrong: it cannot be asked
-Layer.succeed(LanguageModel, object())  # wrong: an object is no model
+Layer.succeed(LanguageModel, object())  # wrong: an object is not a model

@@ -77,14 +77,14 @@ Aspect.make(tool=add, before=of_other_parameters)  # wrong: parameters
 Aspect.make(tool=add, before=other_answer)  # wrong: an answer of another type
 Aspect.make(tool=add, before=bare_answer)  # wrong: a bare value
 Aspect.make(tool=add, before=lambda call: Return("x"))  # wrong: an answer of another type
-Aspect.make(tool=add, before=lambda call: call.params.c)  # wrong: there is no such parameter
+Aspect.make(tool=add, before=lambda call: call.params.c)  # wrong: unknown parameter
 Aspect.make(tool=add, after=other_result)  # wrong: the result is a number
 Aspect.make(tool=add, recover=other_failure)  # wrong: a failure that the tool does not declare
 Aspect.make(tool=sub, after=undeclared)  # wrong: a failure where none is declared
 Aspect.make(tool=add, format=bare_format)  # wrong: a bare value
-Aspect.make(tool=add, during=other_answer)  # wrong: there is no such hook
+Aspect.make(tool=add, during=other_answer)  # wrong: unknown hook
 Aspect.around(shouted, tool=add)  # wrong: success
-Aspect.around(on_add, tool=add)  # wrong: a handler is no aspect
+Aspect.around(on_add, tool=add)  # wrong: a handler is not an aspect
 
 # --- what is missing
 guarded = Aspect.make(tool=add, before=needs_db).wrap(add.handler(on_add))
@@ -97,7 +97,7 @@ timeout(1, tool=add, failure=lambda call: "late")  # wrong: a failure that the t
 timeout(1, failure=lambda call: Overflow(1))  # wrong: of which tool?
 rate_limit(1, per=1, tool=sub, failure=lambda call, seconds: Overflow(1))  # wrong: no failure is declared
 retry(Schedule.recurs(1).while_input(lambda error: error.limit > 1))  # wrong: nobody knows the failures of all tools
-cache("add")  # wrong: there is no such argument
+cache("add")  # wrong: unknown argument
 
 # --- composites
 kit = Toolkit.make(add, sub)

@@ -19,13 +19,13 @@ async def main(program: Effect[int, Lost]) -> None:
     program + 1  # wrong: an effect is not its value
     (await rows(1).provide(DATABASE)).words  # wrong: a list has no such field
     await rows  # wrong: a function that was not called
-    async for _ in program:  # wrong: an effect is no stream
+    async for _ in program:  # wrong: an effect is not a stream
         pass
-    async with program:  # wrong: an effect is no resource
+    async with program:  # wrong: an effect is not a resource
         pass
-    fx.run_async(fetch(1))  # wrong: a coroutine is no effect
+    fx.run_async(fetch(1))  # wrong: a coroutine is not an effect
     await fx.wait(fetch(1))  # wrong: a coroutine for a function of one
 
 
-asyncio.run(fx.succeed(1))  # wrong: an effect is no coroutine
-fx.run(fetch(1))  # wrong: a coroutine is no effect
+asyncio.run(fx.succeed(1))  # wrong: an effect is not a coroutine
+fx.run(fetch(1))  # wrong: a coroutine is not an effect

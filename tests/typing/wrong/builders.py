@@ -78,18 +78,18 @@ fx.run(alone.with_tools(plain.as_tool()).execute("?"))  # wrong: the sub-agent h
 fx.run(plain.with_tools(agent.as_tool()).execute("?").provide(model))  # wrong: the handler of the sub-agent's tool
 
 # --- what cannot be bound
-agent.with_tools([123])  # wrong: a number is no tool
-agent.with_tools("search")  # wrong: a name is no tool
-agent.with_tools(shout)  # wrong: a plain function is no tool
-agent.with_tools(object())  # wrong: an object is no tool
-agent.with_tools(agent)  # wrong: an agent is no tool, without as_tool
-agent.with_tools(searching)  # wrong: a layer is no tool
+agent.with_tools([123])  # wrong: a number is not a tool
+agent.with_tools("search")  # wrong: a name is not a tool
+agent.with_tools(shout)  # wrong: a plain function is not a tool
+agent.with_tools(object())  # wrong: an object is not a tool
+agent.with_tools(agent)  # wrong: an agent is not a tool, without as_tool
+agent.with_tools(searching)  # wrong: a layer is not a tool
 agent.with_tools(ping, on_conflict="skip")  # wrong: no such policy
-agent.with_memory("notes.db")  # wrong: a path is no memory
+agent.with_memory("notes.db")  # wrong: a path is not a memory
 agent.without_tools(search)  # wrong: it takes nothing
 agent.builder.without_own = True  # wrong: a builder never changes
-Agent.make("helper", toolkit=shout)  # wrong: a plain function is no toolkit
-Agent.make("helper", model="openai:gpt")  # wrong: a name is no layer
+Agent.make("helper", toolkit=shout)  # wrong: a plain function is not a toolkit
+Agent.make("helper", model="openai:gpt")  # wrong: a name is not a layer
 Agent.make("helper", temprature=1)  # wrong: no such option
 Agent.make("helper", at_limit="give up")  # wrong: no such mode
 Agent.make("helper", model=pinging)  # wrong: a layer of no model
@@ -114,7 +114,7 @@ fx.run(plain.on_step(logged).execute("?").provide(model))  # wrong: Log, which t
 
 # --- what comes out
 fx.run(judge.execute("?").provide(model)).output.bad  # wrong: a verdict has no such field
-fx.run(plain.execute("?").provide(model)).output.good  # wrong: the output is a text
+fx.run(plain.execute("?").provide(model)).output.good  # wrong: the output is a string
 judge.as_tool(parameters=Query)  # wrong: parameters without a prompt
 judge.as_tool(parameters=Query, prompt=shout)  # wrong: it takes a query
 

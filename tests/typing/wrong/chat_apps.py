@@ -100,7 +100,7 @@ def always(_: Access) -> str:
 
 
 chat_app(plain, layer=model, identify=nobody)  # wrong: it is given a request
-chat_app(plain, layer=model, identify=number)  # wrong: a user is a text
+chat_app(plain, layer=model, identify=number)  # wrong: a user is a string
 chat_app(plain, layer=model, authorize=always)  # wrong: it says yes or no
 chat_app(plain, layer=model, options={"title": "Desk"})  # wrong: options are `AppOptions`
 chat_app(plain, layer=model, conversations="chats.db")  # wrong: a store

@@ -13,9 +13,9 @@ distribute(AGENT, "shop:desk")  # wrong: an agent has no handlers
 distribute(BoundToolkit.of(DESK, HANDLERS), "shop:desk")  # wrong: the database is missing
 distribute(mail, "shop:mail")  # wrong: the mailer is missing
 distribute(bound)  # wrong: no target
-distribute(bound, 3)  # wrong: a target is a text
+distribute(bound, 3)  # wrong: a target is a string
 distribute(bound, "shop:desk", placement={})  # wrong: a misspelt option
-distribute(bound, "shop:desk", placements={"search": 3})  # wrong: a number is no placement
+distribute(bound, "shop:desk", placements={"search": 3})  # wrong: a number is not a placement
 distribute(bound, "shop:desk", wait="long")  # wrong: seconds are a number
 fx.run(DESK.call("search", {}).provide(distribute(bound, "shop:desk")))  # wrong: no cluster
 fx.run(DESK.call("search", {}).provide(distribute(weather, "shop:desk")))  # wrong: another tool

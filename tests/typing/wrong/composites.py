@@ -10,7 +10,7 @@ every = DESK.as_tool("every")
 outer = Toolkit.make(every.tool)
 
 DESK.as_tool()  # wrong: no name
-DESK.as_tool(3)  # wrong: a name is a text
+DESK.as_tool(3)  # wrong: a name is a string
 DESK.as_tool("every", concurrency="many")  # wrong: a number, or None
 DESK.as_tool("every", parameters=Query)  # wrong: a composite has its own parameters
 DESK.as_tool("every", descriptoin="All tools.")  # wrong: a misspelt option
@@ -20,5 +20,5 @@ every.tool.call(Query("tea"))  # wrong: other parameters
 every.tool.handler(on_search)  # wrong: other parameters
 every.handler(on_search)  # wrong: a composite has its handler
 outer.to_layer(HANDLERS.provide(DATABASE))  # wrong: the handler of the composite is missing
-SubCalls((SubCall(1),))  # wrong: a name is a text
+SubCalls((SubCall(1),))  # wrong: a name is a string
 SubCalls([{"name": "search"}])  # wrong: no sub-call

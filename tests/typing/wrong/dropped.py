@@ -75,7 +75,7 @@ def hasty(mailer: Mailer) -> Gen[int, LogFault | DbFault, Log | Db]:
         return len(rows)  # wrong: an effect has no length
     rows[0]  # wrong: nor items
     number += rows == ["a"]  # wrong: they are never equal
-    return number + mailer.deliver("a")  # wrong: the effect is no number
+    return number + mailer.deliver("a")  # wrong: the effect is not a number
 
 
 if Stream.make(1):  # wrong: always true

@@ -18,17 +18,17 @@ def on_query(given: Query) -> Result[int, str]:
     return Success(1)
 
 
-Tool.dynamic("raw", parameters=3)  # wrong: a number is no schema
+Tool.dynamic("raw", parameters=3)  # wrong: a number is not a schema
 Tool.dynamic("raw", parameters={"type": "object"}, validation="strict")  # wrong: no such validation
 Tool.dynamic("raw", parameters={"type": "object"}, validation=is_good)  # wrong: it gives no result
-Tool.dynamic({"name": "raw"})  # wrong: a name is a text
+Tool.dynamic({"name": "raw"})  # wrong: a name is a string
 Tool.dynamic("raw", schema={"type": "object"})  # wrong: no such option
 raw.handler(lambda _: Success("x"))  # wrong: another success
 raw.handler(lambda given: given["a"])  # wrong: it must look at its parameters first
 raw.handler(on_query)  # wrong: other parameters
 fx.run(raw.call({}))  # wrong: no handler
 text: str = fx.run(raw.call({}).provide(raw.handler(lambda _: Success(1))))  # wrong: another success
-Schema.of(Query("x"))  # wrong: a value is no type
+Schema.of(Query("x"))  # wrong: a value is not a type
 other: Schema[int] = Schema.of(str)  # wrong: another type
 number: int = Schema.of(int).decode("3")  # wrong: it is in a result
 Schema.of(int).encode("3")  # wrong: another type

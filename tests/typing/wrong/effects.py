@@ -86,6 +86,6 @@ fx.succeed(1).ensuring(fx.fail("no"))  # wrong: a finalizer does not fail
 reads.on_exit(lambda _: reads)  # wrong: nor does this one
 
 # --- values
-number: Effect[int, DbFault, Db] = reads  # wrong: rows are no number
+number: Effect[int, DbFault, Db] = reads  # wrong: rows are not number
 reads.map(lambda rows: rows.upper())  # wrong: a list has no upper
 reads.flat_map(len)  # wrong: it gives no effect

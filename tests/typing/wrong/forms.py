@@ -62,7 +62,7 @@ def by_one(params: Order) -> bool:
 
 Tool.make("a", parameters=Order, needs_approval=by_text)  # wrong: other parameters
 Tool.make("a", parameters=Order, needs_approval=by_one)  # wrong: the context is missing
-Tool.make("a", needs_approval=by_text)  # wrong: there are no parameters
+Tool.make("a", needs_approval=by_text)  # wrong: there are not parameters
 Tool.make("a", parameters=Order, needs_approval=lambda order, call: order.total > 1)  # wrong: no such field
 Tool.make("a", success=Order, to_model_output=lambda order: order.total)  # wrong: no such field
 pay.with_options(needs_approval=by_text)  # wrong: other parameters

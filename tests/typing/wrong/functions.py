@@ -94,4 +94,4 @@ tool(failure_mode="maybe")  # wrong: there are two modes
 tool(nam="plus")  # wrong: no such option
 add.annotate(Readonly, "yes")  # wrong: the value of the key
 add.name = "plus"  # wrong: a tool is immutable
-tool(3)  # wrong: a number is no function
+tool(3)  # wrong: a number is not a function

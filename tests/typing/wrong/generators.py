@@ -39,7 +39,7 @@ def leaves_open() -> Gen[int]:
 @fx.gen
 def gives_otherwise() -> Gen[int, DbFault, Db]:
     rows = yield from reads
-    return rows  # wrong: rows are no number
+    return rows  # wrong: rows are not number
 
 
 @fx.gen

@@ -23,4 +23,4 @@ effectful: IOResult[list[int], str] = fx.run_io_result(read)  # wrong: another f
 future: FutureResult[list[int], Lost] = fx.to_future_result(rows(1))  # wrong: the database is missing
 fx.from_reader(fx.to_reader(read), Database)  # wrong: its environment is a context, and no database
 fx.run_result(read).value  # wrong: no such field
-fx.is_success(read)  # wrong: an effect is no result
+fx.is_success(read)  # wrong: an effect is not a result

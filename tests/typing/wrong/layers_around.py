@@ -24,12 +24,12 @@ def around(
     traced: Layer[LanguageModel] = trace(remote)  # wrong: it may fail
     other: Layer[Db] = trace(model)  # wrong: it builds a model
     another: Layer[Db] = limit(model)  # wrong: it builds a model
-    limit(ask)  # wrong: it is no layer
-    trace("model")  # wrong: it is no layer
+    limit(ask)  # wrong: it is not a layer
+    trace("model")  # wrong: it is not a layer
     fx.run(ask.provide(plain | traced | other | another))
 
 
 def in_place(two: Effect[int, Never, Db | Log]) -> None:
     twice = Layer.merge_all(Layer.succeed(Db, MyDb("a")), Layer.succeed(Db, MyDb("a")))
     fx.run(two.provide(twice))  # wrong: Log is missing
-    Layer.merge_all(Layer.succeed(Db, 1), Layer.succeed(Db, MyDb("a")))  # wrong: a number is no Db
+    Layer.merge_all(Layer.succeed(Db, 1), Layer.succeed(Db, MyDb("a")))  # wrong: a number is not a Db

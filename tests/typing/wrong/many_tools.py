@@ -20,8 +20,8 @@ fx.run(called.provide(live))  # wrong: Db and Log, which handlers need
 fx.run(called.provide(live).provide(DB))  # wrong: Log
 fx.run(called.provide(seven))  # wrong: two handlers are missing
 
-Toolkit.make(a, b, c, d, e, f, g, h, "i")  # wrong: a name is no tool
-Layer.merge_all(seven.layer, h)  # wrong: a tool is no layer
-Agent.make("many").with_tools(a, b, c, d, e, f, g, h, "i")  # wrong: a name is no tool
+Toolkit.make(a, b, c, d, e, f, g, h, "i")  # wrong: a name is not a tool
+Layer.merge_all(seven.layer, h)  # wrong: a tool is not a layer
+Agent.make("many").with_tools(a, b, c, d, e, f, g, h, "i")  # wrong: a name is not a tool
 declared: Layer[Db | Log] = Layer.merge_all(DB)  # wrong: Log is missing
 beside: Layer[Db | Log] = DB | Layer.merge_all(DB)  # wrong: Log is missing

@@ -12,7 +12,7 @@ server = mcp.stdio("uvx", "mcp-server-git")
 mcp.stdio()  # wrong: no command
 mcp.stdio("uvx", timeuot=3.0)  # wrong: no such option
 mcp.stdio("uvx", pins="pins.json")  # wrong: pins are a value of their own
-mcp.http("https://example.org", token=17)  # wrong: a token is a text or a secret
+mcp.http("https://example.org", token=17)  # wrong: a token is a string or a secret
 fx.run(server.open())  # wrong: nothing closes it
 never_fails: Effect[int] = ToolSource.of(server).use(lambda kit: fx.succeed(len(kit)))  # wrong: opening may fail
 fx.run(Agent.make("reader").with_tools(server).execute("Go."))  # wrong: no model

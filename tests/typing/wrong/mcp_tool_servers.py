@@ -31,6 +31,6 @@ fx.run(mcp.serve_stdio(BoundToolkit.make(add, look)))  # wrong: nothing gives wh
 mcp.serve_stdio(bare)  # wrong: a tool without a handler
 mcp.serve_stdio(add, port=8000)  # wrong: standard input has no port
 mcp.serve_http(add, prot=8000)  # wrong: no such option
-mcp.serve_http(add, token=17)  # wrong: a token is a text or a secret
+mcp.serve_http(add, token=17)  # wrong: a token is a string or a secret
 fx.run(ToolServer.open(add))  # wrong: nothing closes it
 fx.run(mcp.http_app(add))  # wrong: nothing closes it

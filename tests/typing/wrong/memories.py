@@ -18,7 +18,7 @@ def spelled(_: Prompt) -> str:
 
 Half()  # wrong: it cannot commit
 Memory.in_process().commit("I am Ann.")  # wrong: no prompt
-Memory.file("memory.jsonl", 20)  # wrong: a number is no window
+Memory.file("memory.jsonl", 20)  # wrong: a number is not a window
 Compaction.window(tokens=100, count=spelled)  # wrong: it does not count
 fx.run(fx.service(Memory))  # wrong: no memory
 surely: Effect[Prompt] = Memory.in_process().load()  # wrong: it can fail

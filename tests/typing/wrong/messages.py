@@ -26,7 +26,7 @@ ToolMessage.make(text)  # wrong: a tool message holds results
 AssistantMessage("hello")  # wrong: content is a tuple; `make` takes a string
 FilePart("image/png", "https://example.org/")  # wrong: a URL is a FileUrl
 Finish("bored")  # wrong: finish reasons are closed
-Prompt.make(3)  # wrong: a number is no prompt
+Prompt.make(3)  # wrong: a number is not a prompt
 AiError("M", "f", "too slow")  # wrong: reasons are records
 text.text = "changed"  # wrong: parts are immutable
 prompt.messages.append  # wrong: messages are a tuple

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fxai.testing import ScriptedModel, delay, finish, text
 
-ScriptedModel.make([1])  # wrong: a number is no turn
-ScriptedModel.make([text("a"), [delay(1), None]])  # wrong: None is no item
-ScriptedModel.make(text)  # wrong: a function is no list
+ScriptedModel.make([1])  # wrong: a number is not a turn
+ScriptedModel.make([text("a"), [delay(1), None]])  # wrong: None is not an item
+ScriptedModel.make(text)  # wrong: a function is not a list
 ScriptedModel.make([finish("done")])  # wrong: no such reason
-text(3)  # wrong: a text is a str
+text(3)  # wrong: a string is a str

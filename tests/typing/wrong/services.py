@@ -59,11 +59,11 @@ ContextOf.get(ContextOf.make(Log, MyLog()), Db)  # wrong: Db is not in it
 both = fx.all_(fx.service(Db), fx.service(Log))
 fx.run(both.provide(DB))  # wrong: Log is missing
 pair: Effect[tuple[Log, Db], Never, Db | Log] = both  # wrong: the other way round
-Layer.effect(ApiKey, fx.service(Db))  # wrong: a Db is no string
+Layer.effect(ApiKey, fx.service(Db))  # wrong: a Db is not a string
 fed_by_log: Layer[ApiKey, Never, Log] = Layer.effect(ApiKey, fx.service(Cfg).map(Cfg.url))  # wrong: Cfg is needed
 reads.and_then(fx.service(ApiKey)).map(lambda key: key.bit_count())  # wrong: a string has no bit_count
 fx.run(fx.service(Db))  # wrong: nobody gave it
-fx.service(MyLog().info)  # wrong: a method is no key
+fx.service(MyLog().info)  # wrong: a method is not a key
 fx.service("Db")  # wrong: nor is a name
 undeclared: Effect[Db] = fx.service(Db)  # wrong: Db is not declared
 

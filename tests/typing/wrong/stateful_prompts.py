@@ -191,7 +191,7 @@ def states(at: Render[Db]) -> None:
     at.tool(search, lambda query: Success(query.title))  # wrong: no such parameter
     at.tool(search)  # wrong: no handler
     at.tool(search, handler=by_effect)  # wrong: the handler is given by its place
-    at.tool("search", by_effect)  # wrong: a name is no tool
+    at.tool("search", by_effect)  # wrong: a name is not a tool
     at.tool(ping, on_ping, aspect=Aspect.make(tool=ping, during=on_ping))  # wrong: no such hook
     mode = at.state("mode", "basic")
     found = at.state("found", 0)
@@ -212,7 +212,7 @@ def states(at: Render[Db]) -> None:
     at.efect("x", lambda _: None)  # wrong: no such definition
     at.system("role", 1)  # wrong: text
     at.message(1)  # wrong: text
-    at.effect("x", lambda _: 1)  # wrong: a number is no patch
+    at.effect("x", lambda _: 1)  # wrong: a number is not a patch
     at.effect("x", lambda _: fx.succeed(1))  # wrong: nor is an effect of one
     at.effect("x", lambda: None)  # wrong: the step is given
     at.effect("x", lambda step: StepPatch.hide(step.tool))  # wrong: no such attribute
@@ -223,7 +223,7 @@ def states(at: Render[Db]) -> None:
     at.agent("desk", Agent.make("desk"), parameters=Topic, prompt=lambda topic: topic.words)  # wrong: no such field
     at.agent("desk", Agent.make("desk"), parameters=Topic)  # wrong: nobody says what is asked
     at.agent("desk", Agent.make)  # wrong: no agent
-    at.message("x").remind()  # wrong: a message is no definition
+    at.message("x").remind()  # wrong: a message is not a definition
     at.system("x", "y").hide()  # wrong: no such patch
     StepPatch.hide(1)  # wrong: a name
     StepPatch.remind("x")  # wrong: a definition
@@ -236,9 +236,9 @@ fx.run(asked.provide(model))  # wrong: Db
 fx.run(asked.provide(DB))  # wrong: no model
 fx.run(asked.provide(model).provide(LOG))  # wrong: another service
 fx.run(prompt.stream("hello").provide(model).collect())  # wrong: Db, read as a stream
-prompt.execute("hello", state="mode")  # wrong: text is no state
+prompt.execute("hello", state="mode")  # wrong: text is not a state
 prompt.execute("hello", state={"mode": "basic"})  # wrong: nor are plain values
-prompt.execute(7)  # wrong: a number is no prompt
+prompt.execute(7)  # wrong: a number is not a prompt
 StatefulPrompt.make("x", asks)  # wrong: no render
 StatefulPrompt.make(part)  # wrong: no name
 prompt.name = "other"  # wrong: a prompt never changes
@@ -259,8 +259,8 @@ fx.run(desk.execute("hello").provide(model))  # wrong: Db, in the prompt of an a
 fx.run(Agent.make("desk", prompt=prompt, model=model).execute("hello"))  # wrong: Db, though there is a model
 fx.run(desk.without_tools().execute("hello").provide(model))  # wrong: Db, which the prompt needs still
 fx.run(desk.execute("hello").provide(DB))  # wrong: no model
-desk.execute("hello", state=1)  # wrong: a number is no state
-Agent.make("desk", prompt="Be brief.")  # wrong: text is no stateful prompt
+desk.execute("hello", state=1)  # wrong: a number is not a state
+Agent.make("desk", prompt="Be brief.")  # wrong: text is not a stateful prompt
 Agent.make("desk", prompt=part)  # wrong: a function is made one by StatefulPrompt.make
 
 

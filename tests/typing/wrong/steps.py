@@ -21,7 +21,7 @@ def prepared(setup: StepSetup, fed: Layer[LanguageModel, object, Db]) -> StepSet
 
 def note(step: Step) -> list[int]:
     step.results_of("search")  # wrong: a tool, not its name
-    return [one.unwrap() for one in step.results_of(search)]  # wrong: texts
+    return [one.unwrap() for one in step.results_of(search)]  # wrong: strings
 
 
 Budget(rounds="3")  # wrong: a number

@@ -52,10 +52,10 @@ def drained() -> Effect[None, Never, Db]:
 
 
 # --- values
-texts: Stream[str] = numbers  # wrong: numbers are no texts
+texts: Stream[str] = numbers  # wrong: numbers are not strings
 numbers.map(lambda n: n.upper())  # wrong: a number has no upper
-numbers.flat_map(lambda n: fx.succeed(n))  # wrong: an effect is no stream
-numbers.map_effect(lambda n: n + 1)  # wrong: a number is no effect
+numbers.flat_map(lambda n: fx.succeed(n))  # wrong: an effect is not a stream
+numbers.map_effect(lambda n: n + 1)  # wrong: a number is not an effect
 
 
 # --- schedules
@@ -69,7 +69,7 @@ def is_text(value: str) -> bool:
 
 reads.retry(Schedule.recurs(3).while_input(is_log))  # wrong: it fails with DbFault
 reads.repeat(Schedule.recurs(3).while_input(is_text))  # wrong: it gives rows
-reads.retry(3)  # wrong: a number is no schedule
+reads.retry(3)  # wrong: a number is not a schedule
 again = reads.retry(Schedule.recurs(3))
 fx.run(again)  # wrong: trying again needs the service as well
 fx.run(again.provide(CLOCK))  # wrong: another service

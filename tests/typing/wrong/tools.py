@@ -133,9 +133,9 @@ add.handler(none_at_all)  # wrong: a handler takes parameters
 add.call(Query(""))  # wrong: parameters
 add.annotate(Readonly, "yes")  # wrong: the value of the key
 add.annotate(Title, 1)  # wrong: the value of the key
-add.annotate("title", "Add")  # wrong: a string is no key
+add.annotate("title", "Add")  # wrong: a string is not a key
 add.name = "plus"  # wrong: a tool is immutable
 number: int = add.get(Title)  # wrong: a title is text
 Tool.make("bad", parameters=Pair, failure_mode="maybe")  # wrong: there are two modes
 Tool.make("bad", parameters=Pair, sucess=int)  # wrong: no such option
-Toolkit.make("add")  # wrong: a name is no tool
+Toolkit.make("add")  # wrong: a name is not a tool

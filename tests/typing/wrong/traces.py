@@ -26,19 +26,19 @@ def is_offline(error: Offline) -> bool:
 
 
 telemetry.trace()  # wrong: no layer
-telemetry.trace(AGENT)  # wrong: an agent is no layer
+telemetry.trace(AGENT)  # wrong: an agent is not a layer
 telemetry.trace(MODEL, content="all")  # wrong: no such place
 telemetry.trace(MODEL, tracer="x")  # wrong: no such option
 telemetry.trace(MODEL, redact=3)  # wrong: a function
 telemetry.layer(content=True)  # wrong: no such place
-fx.run(rows(1).provide(telemetry.trace(MODEL)))  # wrong: a model is no database
-traced: Layer[Database] = telemetry.trace(MODEL)  # wrong: a model is no database
+fx.run(rows(1).provide(telemetry.trace(MODEL)))  # wrong: a model is not a database
+traced: Layer[Database] = telemetry.trace(MODEL)  # wrong: a model is not a database
 fx.succeed(1).span()  # wrong: no name
 fx.succeed(1).span("count", order=object())  # wrong: no such attribute value
 fx.annotate_span("order", 3)  # wrong: a mapping
 log(level="info")  # wrong: a level is a number
-log().wrap(SEARCH)  # wrong: a tool is no layer
-log().wrap(on_search)  # wrong: a function is no layer
+log().wrap(SEARCH)  # wrong: a tool is not a layer
+log().wrap(on_search)  # wrong: a function is not a layer
 log().and_then(cache)  # wrong: a function that was not called
 log() | cache()  # wrong: it is `and_then`
 cache(ttl="1m")  # wrong: seconds are a number
@@ -48,11 +48,11 @@ rate_limit(3, per=1, tool=REFUND, failure=lambda call, seconds: "busy")  # wrong
 rate_limit(3, per=1, failure=lambda call, seconds: Lost(1))  # wrong: no tool that fails so
 timeout(1, tool=REFUND)  # wrong: no failure
 timeout(1, tool=REFUND, failure=lambda call: Offline())  # wrong: another failure
-retry(3)  # wrong: a number is no schedule
+retry(3)  # wrong: a number is not a schedule
 retry(Schedule.recurs(3).while_input(is_offline), tool=REFUND)  # wrong: another failure
 Aspect.make(before=True)  # wrong: a function
 Aspect.make(tool=SEARCH, before=lambda call: Return("x"))  # wrong: another success
-Aspect.make(tool=DESK, before=lambda call: None)  # wrong: a toolkit is no tool
+Aspect.make(tool=DESK, before=lambda call: None)  # wrong: a toolkit is not a tool
 Aspect.around(lambda call, proceed: 3)  # wrong: a bare value
 Aspect.around(lambda call, proceed: proceed.map(str), tool=REFUND)  # wrong: another success
 asking = Aspect.make(before=lambda call: fx.service(Mailer).as_(None))

@@ -11,11 +11,10 @@ import pytest
 
 from fxai.annotations import ExplicitNull, Strict
 from fxai.messages import InvalidRequestError, UnsupportedSchemaError
-from fxai.models import PreparationError, ToolChoice
+from fxai.models import PreparationError, PreparedTools, ToolChoice
 from fxai.models.prepared_tools import (
     AnyTool,
     Notes,
-    PreparedTools,
     ToolForm,
     Toolset,
     WireCall,
