@@ -551,11 +551,17 @@ def read_inbox(run: Run, inbox: Inbox, *, at_end: bool) -> Steps:
         run.known.update(one.id for one in found)
         joining = inbox.take(found, run.known, at_end=at_end)
         if joining:
-            run.join(message for one in joining for message in one.messages)
+            messages = [message for one in joining for message in one.messages]
+            run.join(messages if at_end else map(_in_same_turn, messages))
             reporting = inbox.report(joining)
             if reporting is not None:
                 yield run.cut(reporting)
     run.in_round = True
+
+
+def _in_same_turn(message: UserMessage) -> UserMessage:
+    """Return a steering message that a compaction keeps with the messages before it."""
+    return msgspec.structs.replace(message, metadata={**message.metadata, **SAME_TURN})
 
 
 def notify(run: Run, step: Step) -> Steps:

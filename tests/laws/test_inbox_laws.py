@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from returns.result import Success
 
 from fxai import Agent, Budget, Gen, Tool, Toolkit, fx
-from fxai.agents import Inbox, InboxFullError, InboxMessage, Memory, history_of
+from fxai.agents import Compaction, Inbox, InboxFullError, InboxMessage, Memory, history_of
 from fxai.agents.stateful import Render, StatefulPrompt
 from fxai.annotations import Idempotent
 from fxai.durable import Runs, durable
 from fxai.effects import Backend, EffectOf, Failed
-from fxai.messages import Prompt, RateLimitError
+from fxai.messages import Prompt, RateLimitError, Text
 from fxai.testing import ScriptedModel, call, fails, text
 
 BACKENDS: tuple[Backend, ...] = ("asyncio", "trio")
@@ -233,3 +233,22 @@ def test_invalid_messages_are_refused() -> None:
         _ = inbox.queue(Prompt.empty.set_system("x"))
     with pytest.raises(ValueError, match="capacity must be at least 1, got 0"):
         Inbox.in_process(capacity=0)
+
+
+@pytest.mark.parametrize(
+    "compaction", [Compaction.window(1), Compaction.clear_results(keep=1)], ids=["window", "clear"]
+)
+def test_a_steering_message_belongs_to_the_turn_of_its_run(compaction: Compaction) -> None:
+    """A compaction to the newest turn keeps the prompt before the steering message."""
+    inbox = Inbox.in_process()
+
+    def handle(number: int) -> Gen[int]:
+        yield from inbox.steer("Be quick.")
+        return number
+
+    model = ScriptedModel.make([call("look", 1), text("Done.")])
+    agent = Agent.make("worker", toolkit=kit, compaction=compaction)
+    history = Prompt.make("Earlier.").with_response((Text("Yes."),))
+    fx.run(agent.execute(history + Prompt.make("Look.")).provide(look.handler(handle) | inbox.layer | model.layer))
+
+    assert _texts(model.requests[1].prompt)[-2:] == ["Look.", "Be quick."]
