@@ -51,7 +51,7 @@ class Deadline:
         self._total_left = total
         self._end = anyio.current_time() + total
         self._is_paused = False
-        self.is_extended = False
+        self.is_extended: bool = False
         """True if progress extended the deadline."""
 
     @property
@@ -152,7 +152,7 @@ class Session:
         self._is_retired = False
         self.about: About = ("", "", "", None, {})
         self.watch: Watch = self._new_watch()
-        self.report = Report(settings, self.watch)
+        self.report: Report = Report(settings, self.watch)
 
     # -- lifetime
 

@@ -170,8 +170,8 @@ class PairedCall:
     __slots__ = ("call", "id", "is_early", "result")
 
     def __init__(self, call: ToolCallPart, id_: str) -> None:
-        self.call = call
-        self.id = id_
+        self.call: ToolCallPart = call
+        self.id: str = id_
         """The unique id: the call id, with a number if an earlier call has the same id."""
         self.result: ToolResultPart | None = None
         self.is_early: bool = False

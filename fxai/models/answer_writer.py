@@ -51,7 +51,7 @@ class AnswerWriter:
     """
 
     def __init__(self, node: Node | None, *, wrapped: bool) -> None:
-        self.has_written = False
+        self.has_written: bool = False
         """True if the writer has returned text. Otherwise, convert the whole text at its end."""
         self._node = node
         self._wrapped = wrapped

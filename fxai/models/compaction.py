@@ -496,6 +496,7 @@ def _apply(compaction: Compaction, prompt: Prompt) -> _Steps:
 def _find(compaction: Compaction, meter: Meter, prompt: Prompt, step: int | None) -> _Steps:
     cuts: list[Cut] = []
     usage, left = Usage(), prompt
+    windows: list[tuple[int, TokenCounter]] = []  # the limits of the stages before a summary, which can be longer
     due = [stage for stage in compaction.stages if stage.is_due(step)]
     for stage in due:
         by_size = stage.most_tokens is not None and step is not None
@@ -505,6 +506,11 @@ def _find(compaction: Compaction, meter: Meter, prompt: Prompt, step: int | None
         if found is not None:
             cut, used = found
             cuts, usage, left = [*cuts, cut], usage + used, cut.of(left)
+            for limit, count in windows:
+                if (yield from meter.exceeds(left, limit, count)):
+                    yield _overflow((yield from meter.tokens(left, count)), limit)
+        if isinstance(stage, WindowStage) and stage.tokens is not None:
+            windows.append((stage.tokens, stage.size))
     limits: list[tuple[int, TokenCounter]] = [
         (stage.most_tokens, stage.count) for stage in due if stage.most_tokens is not None
     ]

@@ -133,7 +133,7 @@ class Finder(Findings, eq=False):
             EnoughError: If the number of breaches reaches the maximum.
             ExhaustedError: If the search exceeds its budget.
         """
-        self.left -= _VISIT
+        self.left: int = self.left - _VISIT
         if self.left < 0:
             raise ExhaustedError
         found, before, entered = self.found, len(self.found), len(self.resources)

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any, Final, final
 from urllib.parse import urldefrag
 
-from fxai.schema.budget import Work
+from fxai.schema.budget import Growth, Work
 from fxai.schema.constraint import MAKERS, number_of
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect, dialect_of
@@ -65,7 +65,7 @@ class Engine:
         self._pending: list[Part] = []
         self._lock = threading.RLock()
         self._tracks = _is_dynamic(document)
-        self.growth = growth_of(document)
+        self.growth: Growth = growth_of(document)
         self._multiplies = not self.growth.linear
         self.dialect: Dialect = dialect_of(document)
         self._enter(document, "", "", self.dialect)

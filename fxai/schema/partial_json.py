@@ -134,11 +134,11 @@ class JsonReader:
     """
 
     def __init__(self, document: JsonSchema | None = None, listener: JsonListener | None = None) -> None:
-        self.version = 0
+        self.version: int = 0
         """The number of the present value. It grows only if the value grows."""
         self.faults: tuple[Fault, ...] = ()
         """The errors of the first invalid member. The reader stops at this member."""
-        self.is_broken = False
+        self.is_broken: bool = False
         """True if the text is not the beginning of a JSON text, or is nested too deeply."""
         self._listener = listener
         self._members = None if document is None else _Members.of(document)

@@ -584,9 +584,9 @@ class HandlerError(TypeError):
         self, message: str, *, missing: Sequence[str] = (), doubled: Sequence[str] = (), extra: Sequence[str] = ()
     ) -> None:
         super().__init__(message)
-        self.missing = tuple(missing)
-        self.doubled = tuple(doubled)
-        self.extra = tuple(extra)
+        self.missing: tuple[str, ...] = tuple(missing)
+        self.doubled: tuple[str, ...] = tuple(doubled)
+        self.extra: tuple[str, ...] = tuple(extra)
 
 
 def check_handlers(

@@ -157,7 +157,7 @@ def valid_texts() -> st.SearchStrategy[tuple[Any, str]]:
 
 
 AROUND = st.sampled_from(
-    [("", ""), ("```json\n", "\n```"), ("<think>Hm, {.</think>\n", ""), ("\ufeff ", "\n"), ("``` ", "\n```")]
+    [("", ""), ("```json\n", "\n```"), ("<think>Hm, {.</think>\n", ""), ("\ufeff ", "\n"), ("``` json\n", "\n```")]
 )
 
 

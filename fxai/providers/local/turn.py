@@ -89,6 +89,8 @@ class LocalTurn:
 
     def __init__(self, engine: Engine, request: ModelRequest, emit: Emit, bounds: Bounds) -> None:
         self.engine = engine
+        self.request: ModelRequest
+        self.mended: tuple[WarningPart, ...]
         self.request, self.mended = mend_request(request)
         self.emit = emit
         self.bounds = bounds

@@ -693,12 +693,12 @@ from pathlib import Path
 from fxai.effects import fx
 from fxai.models import ChatStore
 from fxai.testing import ScriptedModel, delay
-from tests.unit.models.test_chat import _stores, _told
+from tests.unit.models.test_chat import _stores, _warned
 kind, folder, who = sys.argv[1:]
 store = _stores(Path(folder))[kind]
 for n in range(4):
     model = ScriptedModel.make([[delay(0.01), f"{who}{n}!"]])
-    fx.run(_told("a", f"{who}{n}").provide(store).provide(model.layer))
+    fx.run(_warned("a", f"{who}{n}").provide(store).provide(model.layer))
 """
 
 
