@@ -212,7 +212,7 @@ def _run_scheduler(order: Mapping[str, str]) -> int:
     async def run() -> None:
         made: Any = cast(Any, Scheduler)(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0")
         async with made as scheduler:
-            location = Path(order["place"])
+            location = Path(order["location"])
             location.with_suffix(".new").write_text(scheduler.address)
             location.with_suffix(".new").rename(location)
             await scheduler.finished()
