@@ -86,9 +86,9 @@ def beside(session: nox.Session) -> None:
     program = "examples/beside/order_desk_pydantic_ai.py"
     session.run("mypy", "--strict", "--config-file", "", program)
     session.run("pyright", "--project", "examples/beside", program)
-    message = [session.run("python", one, silent=True) for one in ("examples/45_order_desk.py", program)]
-    if message[0] != message[1]:
-        session.error(f"they do not say the same: {message}")
+    outputs = [session.run("python", one, silent=True) for one in ("examples/45_order_desk.py", program)]
+    if outputs[0] != outputs[1]:
+        session.error(f"they do not say the same: {outputs}")
 
 
 @nox.session(python="3.11")

@@ -512,7 +512,7 @@ def merge_commits(commits: Prompt) -> Prompt:
         if message.role != "tool":
             merged.append(message)
             continue
-        parts = [results.with_later_result(part, (index, location)) for location, part in enumerate(message.content)]
+        parts = [results.with_later_result(part, (index, position)) for position, part in enumerate(message.content)]
         content = tuple(part for part in parts if part is not None)
         if content:
             merged.append(message if content == message.content else msgspec.structs.replace(message, content=content))
@@ -535,8 +535,8 @@ class _Results:
         self._again: set[tuple[int, int]] = set()  # the positions of repeated results
         for index, message in enumerate(messages):
             if message.role == "tool" or message.role == "assistant":
-                for location, part in enumerate(message.content):
-                    self._add(part, (index, location))
+                for position, part in enumerate(message.content):
+                    self._add(part, (index, position))
 
     def _add(self, part: Any, location: tuple[int, int]) -> None:
         if part.type == "tool-call":

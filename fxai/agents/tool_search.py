@@ -211,8 +211,8 @@ class Searching:
             orders = (index.rank(asked.query), by_meaning)
             scores: defaultdict[int, float] = defaultdict(float)
             for order in orders:
-                for location, at in enumerate(order):
-                    scores[at] += 1 / (_CLOSE + location)
+                for position, at in enumerate(order):
+                    scores[at] += 1 / (_CLOSE + position)
             ranked = sorted(scores, key=lambda at: (-scores[at], at))
             return self._result(index.first(asked.query, ranked, most))
 

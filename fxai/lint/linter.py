@@ -147,7 +147,7 @@ def lint(subject: Subject, level: Severity = "warning") -> tuple[Finding, ...]:
 
 def in_order(findings: Iterator[Finding], names: list[str]) -> tuple[Finding, ...]:
     """Return the findings, each once: first findings of no single tool, then by tool in the order of `names`."""
-    locations = {name: location for location, name in enumerate(names)}
+    locations = {name: index for index, name in enumerate(names)}
     return tuple(sorted(dict.fromkeys(findings), key=lambda found: locations.get(found.tool or "", -1)))
 
 

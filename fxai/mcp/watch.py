@@ -264,13 +264,13 @@ class Watch:
         small = {key: value for key, value in page.items() if isinstance(value, str | int | float | bool | None)}
         space = self.limits.tools + 1 - self.listed
         kept: list[Any] = []
-        for location, tool in enumerate(tools[: max(space, 0)], self.listed):
+        for index, tool in enumerate(tools[: max(space, 0)], self.listed):
             reason = self._fault(small, tool)
             if reason is None:
                 kept.append(tool)
             else:
                 name = tool.get("name") if is_object(tool) else None
-                self.refused[name if isinstance(name, str) else f"(number {location + 1})"] = reason
+                self.refused[name if isinstance(name, str) else f"(number {index + 1})"] = reason
         self.listed += len(tools)
         return kept
 

@@ -355,7 +355,7 @@ def _put_new(messages: list[Message], turn: int, parts: list[ToolContent]) -> No
 
 def _in_order(messages: list[Message], results: tuple[ToolResultPart, ...]) -> list[ToolResultPart]:
     """Return the results in the order of their calls. Results without a call are last."""
-    locations = {call.id: location for location, call in enumerate(_calls(messages))}
+    locations = {call.id: index for index, call in enumerate(_calls(messages))}
     return sorted(results, key=lambda result: locations.get(result.id, len(locations)))
 
 

@@ -298,9 +298,9 @@ class Prompt:
 def _with_system(prompt: Prompt, before: str, behind: str) -> Prompt:
     """Return the prompt with text around the text of its first system message, or as a new system message."""
     messages = list(prompt)
-    for location, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.role == "system":
-            messages[location] = SystemMessage(before + message.content + behind, metadata=message.metadata)
+            messages[index] = SystemMessage(before + message.content + behind, metadata=message.metadata)
             return Prompt(messages)
     return Prompt((SystemMessage(before + behind), *messages))
 

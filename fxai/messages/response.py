@@ -91,7 +91,7 @@ class Response(msgspec.Struct, frozen=True):
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
         """The final results in the order of their calls. Results of calls in an earlier turn are first."""
-        locations = {call.id: location for location, call in enumerate(self.tool_calls)}
+        locations = {call.id: index for index, call in enumerate(self.tool_calls)}
         final = (part for part in self.content if part.type == "tool-result" and not part.preliminary)
         return tuple(sorted(final, key=lambda result: locations.get(result.id, -1)))
 

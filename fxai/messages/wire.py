@@ -48,7 +48,7 @@ def messages_of(content: object) -> list[Message]:
         return [content]
     if not _is_list(content):
         raise MessageError(f"prompt must be a string, a message, or a list of messages, got {found_in(content)}")
-    return [_message_of(one, location) for location, one in enumerate(cast("Iterable[object]", content))]
+    return [_message_of(one, index) for index, one in enumerate(cast("Iterable[object]", content))]
 
 
 def _is_list(content: object) -> bool:

@@ -236,7 +236,7 @@ def _log_unmarked(error: AiError) -> EffectOf[None]:
 
 
 def _in_order(results: list[ToolResult], history: ApprovalHistory) -> tuple[ToolResult, ...]:
-    locations = {one.call.id: location for location, one in enumerate(history.answered)}
+    locations = {one.call.id: index for index, one in enumerate(history.answered)}
     return tuple(sorted(results, key=lambda result: locations[result.id]))
 
 

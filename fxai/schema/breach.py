@@ -313,8 +313,8 @@ def _rest(to: Finder, rule: KeywordRule, value: list[Any], pointer: str, first: 
 
 
 def _locations(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
-    for location, (inner, item) in enumerate(zip(rule.inner, value, strict=False)):
-        to.of(inner, item, pointer, f"/{location}")
+    for index, (inner, item) in enumerate(zip(rule.inner, value, strict=False)):
+        to.of(inner, item, pointer, f"/{index}")
 
 
 # ---- schemas in place

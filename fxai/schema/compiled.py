@@ -435,7 +435,7 @@ _OWN_FORMS: Final[dict[Any, Callable[[Any], bool]]] = {
     str: lambda value: type(value) is str and value.isascii(),
     float: lambda value: type(value) is float and math.isfinite(value),
 }
-"""By type, a function that returns True if a value is certainly its own plain JSON data."""
+"""Functions by type. A function returns True if a value is certainly its own plain JSON data."""
 
 
 def _is_written(data: object) -> bool:

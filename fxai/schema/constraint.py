@@ -459,7 +459,7 @@ def _unevaluated_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> No
 
     def check(value: Any, work: Work) -> bool:
         locations = evaluated_items(to.part(schema), value, work, beside=True)
-        return all(location in locations or inner(item, work) for location, item in enumerate(value))
+        return all(index in locations or inner(item, work) for index, item in enumerate(value))
 
     clause.add("array", check)
 

@@ -215,7 +215,7 @@ def _location(fault: Fault, root: object, known: dict[int, dict[str, int]]) -> l
         if is_object(there):
             names = known.get(id(there))
             if names is None:
-                names = known[id(there)] = {name: location for location, name in enumerate(there)}
+                names = known[id(there)] = {name: index for index, name in enumerate(there)}
             locations.append(names.get(token, len(names)))
             there = there.get(token)
         elif is_listed(there) and token.isdigit():

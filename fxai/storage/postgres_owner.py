@@ -54,7 +54,7 @@ _lock: Final = threading.RLock()  # no thread holds the lock while a statement r
 
 @final
 class Holder:
-    """This process as the owner of names in a database. Its methods block."""
+    """An owner of names in a database: this process. Its methods block."""
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool

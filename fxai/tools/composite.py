@@ -336,7 +336,7 @@ class _Serving:
 
 @final
 class _Run:
-    """One call of a composite."""
+    """A call of a composite."""
 
     __slots__ = ("_around", "_call", "_calls", "_context", "_ended", "_tools")
 

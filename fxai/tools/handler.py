@@ -550,7 +550,7 @@ class ToolExecution(Operation, eq=False):
 
     name: str
     tool: ToolInfo | None
-    """None if no tool has this name."""
+    """The called tool, or None if no tool has this name."""
     call_id: str
     """Empty if no model made the call."""
     given: Any

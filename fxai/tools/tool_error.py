@@ -57,7 +57,7 @@ class ToolError(_Failure, frozen=True, kw_only=True):
 
     @property
     def exact(self) -> CallFailure:
-        """This failure, typed as a union of all classes. Use it in a `match` that must be exhaustive."""
+        """The same failure, typed as a union of all classes. Use it in a `match` that must be exhaustive."""
         return cast("CallFailure", self)
 
 

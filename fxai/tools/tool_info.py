@@ -34,7 +34,7 @@ _P = TypeVar("_P", default=Any)
 _NOTHING: Final[EffectOf[None]] = Succeed(None)
 
 Validation: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[Any, Any]]
-"""How fxai checks raw arguments: `"schema"` (by their JSON Schema), `"none"` (no check), or a function.
+"""The check of raw arguments: `"schema"` (by their JSON Schema), `"none"` (no check), or a function.
 
 The function receives the parsed JSON. The handler receives the value of its `Success`. The value of its `Failure` is a
 `DecodeFailure`, or any other value, whose string the model receives.

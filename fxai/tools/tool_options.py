@@ -103,7 +103,7 @@ class TypeProvider(_Provider, Generic[_S, _F]):
 
 
 class FormProvider(_Provider, Generic[_S, _F]):
-    """The same options as `TypeProvider`, for other type forms."""
+    """The options of `TypeProvider`, for other type forms."""
 
     success: NotRequired[TypeForm[_S]]
     """The type of the success. Default: `None`."""

@@ -213,7 +213,7 @@ def _read(read: _Input, data: dict[str, Any]) -> RunInput:
     for name, value in (("threadId", read.thread_id), ("runId", read.run_id)):
         if not is_id(value):
             raise RefusalError("invalid", name, f"expected {IDS}")
-    users = [location for location, message in enumerate(read.messages) if message.role == "user"]
+    users = [position for position, message in enumerate(read.messages) if message.role == "user"]
     behind = read.messages[users[-1] + 1 if users else 0 :]
     return RunInput(
         read.thread_id,

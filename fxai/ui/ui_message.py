@@ -104,7 +104,7 @@ def read_messages(data: object, pointer: str = "") -> Result[tuple[UIMessage, ..
     """
     if not is_array(data):
         return Failure(DecodeFailure((Fault(pointer, "array of messages", found_in(data)),)))
-    faults = list(_some(fault for location, one in enumerate(data) for fault in _faults(one, f"{pointer}/{location}")))
+    faults = list(_some(fault for index, one in enumerate(data) for fault in _faults(one, f"{pointer}/{index}")))
     if not faults:
         faults = list(_some(_repeated_ids(data, pointer)))
     return Failure(DecodeFailure(tuple(faults))) if faults else Success(tuple(map(_message, data)))
@@ -127,9 +127,9 @@ def _some(faults: Iterator[Fault]) -> Iterator[Fault]:
 
 def _repeated_ids(messages: list[Any], pointer: str) -> Iterator[Fault]:
     known: set[str] = set()
-    for location, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message["id"] in known:
-            yield Fault(f"{pointer}/{location}/id", "an id that no other message has", found_in(message["id"]))
+            yield Fault(f"{pointer}/{index}/id", "an id that no other message has", found_in(message["id"]))
         known.add(message["id"])
 
 
@@ -145,8 +145,8 @@ def _faults(data: object, pointer: str) -> Iterator[Fault]:
         if name in data:
             yield from plain_faults(data[name], f"{pointer}/{name}")
     parts = data.get("parts")
-    for location, part in enumerate(parts if is_array(parts) else ()):
-        yield from _of_part(part, f"{pointer}/parts/{location}")
+    for index, part in enumerate(parts if is_array(parts) else ()):
+        yield from _of_part(part, f"{pointer}/parts/{index}")
 
 
 # -- the members of parts, and of chunks
@@ -230,8 +230,8 @@ def _of_part(part: object, pointer: str) -> Iterator[Fault]:
     else:
         yield from member_faults(part, PARTS[type_], pointer)
     if type_ == "steering-message" and is_array(part.get("parts")):
-        for location, entry in enumerate(part["parts"]):
-            yield from _of_steering(entry, f"{pointer}/parts/{location}")
+        for index, entry in enumerate(part["parts"]):
+            yield from _of_steering(entry, f"{pointer}/parts/{index}")
     for name in METADATA:
         for provider, data in part[name].items() if is_object(part.get(name)) else ():
             if not is_object(data):

@@ -411,8 +411,8 @@ class HistoryWriter:
         """
         self._written = formed = self._form.add(messages)
         blocks: list[dict[str, Any]] = []
-        for location, message in enumerate(formed):
-            blocks += self._add(message, location)
+        for index, message in enumerate(formed):
+            blocks += self._add(message, index)
         self._written = ()
         if formed:
             self._ends_in_system = formed[-1].role == "system"

@@ -219,9 +219,9 @@ class ExecutedTools:
 
     def add(self, tools: Iterable[Item]) -> Iterable[ToolCall | ToolResult | Source]:
         """Yield the parts of these tools: the call at its first mention, and the result when it has an output."""
-        for location, tool in enumerate(tools):
+        for position, tool in enumerate(tools):
             stated = tool.get("index")
-            index = stated if isinstance(stated, int) else location
+            index = stated if isinstance(stated, int) else position
             if index not in self._seen:
                 self._seen[index] = {}
                 yield _executed_call(tool, _id_of(index))
@@ -242,12 +242,12 @@ class ExecutedTools:
         yield ToolResult(_id_of(index), str(tool.get("type", "")), rest, provider_executed=True)
         found = tool.get("search_results")
         results = found.get("results") if is_object(found) else None
-        for location, page in enumerate(results if is_array(results) else []):
+        for position, page in enumerate(results if is_array(results) else []):
             if is_object(page) and isinstance(page.get("url"), str):
                 title = page.get("title")
                 kept = mark(**{key: value for key, value in page.items() if key not in ("url", "title")})
                 named = title if isinstance(title, str) and title else None
-                yield Source(f"{_id_of(index)}:{location}", title=named, url=page["url"], metadata=kept)
+                yield Source(f"{_id_of(index)}:{position}", title=named, url=page["url"], metadata=kept)
 
 
 def _id_of(index: int) -> str:

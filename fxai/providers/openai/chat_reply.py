@@ -230,8 +230,8 @@ class ChatReader:
         yield from self._files(message)
         self._rest(message)
         self._calls.start_chunk()
-        for location, call in enumerate(calls):
-            yield from self._call({**call, "index": location} if is_complete else call)
+        for position, call in enumerate(calls):
+            yield from self._call({**call, "index": position} if is_complete else call)
 
     def _text(self, text: str) -> Iterable[StreamPart]:
         if not self._sent.is_buffered:
@@ -265,9 +265,9 @@ class ChatReader:
     def _thoughts(self, message: Item, *, is_complete: bool) -> Iterable[StreamPart]:
         """Yield the reasoning of a message only once, even if several fields contain it."""
         texts: list[str] = []
-        for location, detail in enumerate(objects_in(message, _DETAILS)):
+        for position, detail in enumerate(objects_in(message, _DETAILS)):
             texts.append(_text_of(detail))
-            yield from self._detail(detail, f"{_DETAILS}:{location if is_complete else detail.get('index', location)}")
+            yield from self._detail(detail, f"{_DETAILS}:{position if is_complete else detail.get('index', position)}")
         written = {_squeeze("".join(texts))} if texts else set[str]()
         for field in THOUGHTS:
             text = message.get(field)
@@ -404,8 +404,8 @@ class ChatReader:
         inside = unwrap_parallel(call.name, params) or []
         texts = [(name, msgspec.json.encode(given).decode()) for name, given in inside]
         return [
-            ChatCall(f"{call.id}_{location}", name, [text], extras=call.extras)
-            for location, (name, text) in enumerate(texts, 1)
+            ChatCall(f"{call.id}_{index}", name, [text], extras=call.extras)
+            for index, (name, text) in enumerate(texts, 1)
         ] or [call]
 
     def _whole_call(self, call: ChatCall) -> ToolCall:
@@ -423,8 +423,8 @@ class ChatReader:
         if calls is None:
             raise failure_of(error)
         parts = self._chunk({**chunk, "error": error}, "message")
-        for location, (name, text) in enumerate(calls, len(tuple(self._calls))):
-            parts.extend(self._call({"index": location, "function": {"name": name, "arguments": text}}))
+        for position, (name, text) in enumerate(calls, len(tuple(self._calls))):
+            parts.extend(self._call({"index": position, "function": {"name": name, "arguments": text}}))
         return [*parts, *self._finish()]
 
     # -- the end

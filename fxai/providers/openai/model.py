@@ -459,10 +459,10 @@ class Continuation:
             digests: The digests of the first items. See `remember`.
         """
         known = digests_of(items, digests)
-        for server_entry in range(len(items) - 1, 0, -1):
-            response = self._known.get(known[server_entry - 1])
+        for index in range(len(items) - 1, 0, -1):
+            response = self._known.get(known[index - 1])
             if response is not None:
-                return response, items[server_entry:]
+                return response, items[index:]
         return None
 
     def forget(self, response: str) -> None:
@@ -536,14 +536,14 @@ def layer(
 
     def opening() -> Effect[OpenAIModel, AiError, Scope]:
         url = address(connection.get("base_url"))
-        server_entry, is_official = _server_of(given, url, known)
-        able = facts_at(server_entry, behind or name, known, facts, elsewhere=not is_official)
-        profile, client = Profile(known, *settings, server_entry, behind, able), account
-        if given is None and server_entry not in (
+        at_server, is_official = _server_of(given, url, known)
+        able = facts_at(at_server, behind or name, known, facts, elsewhere=not is_official)
+        profile, client = Profile(known, *settings, at_server, behind, able), account
+        if given is None and at_server not in (
             COMPATIBLE,
             OPENAI_CHAT,
         ):  # users also pass OPENAI_API_KEY to these servers
-            at = msgspec.structs.replace(server_entry, other_keys=(*server_entry.other_keys, OPENAI_CHAT.key))
+            at = msgspec.structs.replace(at_server, other_keys=(*at_server.other_keys, OPENAI_CHAT.key))
             there: AccountOptions = {**connection, "base_url": url}
             client = open_account(server=at, model=name, **there)
         return client.map(lambda client: OpenAIModel(client, name, profile))

@@ -410,7 +410,7 @@ def _message(item: Item, sent: WireRequest) -> list[Part]:
     if len(unknown) == len(contents):
         return [Text("", metadata=mark(item=without_nulls(dict(item))))]
     beside, parts = {**_beside(item), **({"content": unknown} if unknown else {})}, list[Part]()
-    for location, content in enumerate(contents):
+    for index, content in enumerate(contents):
         about["beside"] = {**beside, **_beside(content)} or None
         if content.get("type") == "refusal":
             parts.append(Text(str(content.get("refusal", "")), metadata=mark(**about, refusal=True)))
@@ -418,7 +418,7 @@ def _message(item: Item, sent: WireRequest) -> list[Part]:
             notes = [without_nulls(one) for one in objects_in(content, "annotations")]
             metadata = mark(**about, annotations=notes or None, logprobs=content.get("logprobs") or None)
             parts.append(Text(sent.answer(str(content.get("text", ""))), metadata=metadata))
-            parts.extend(source_of(one, f"{item.get('id')}:{location}:{n}") for n, one in enumerate(notes))
+            parts.extend(source_of(one, f"{item.get('id')}:{index}:{n}") for n, one in enumerate(notes))
     return parts
 
 
@@ -448,8 +448,8 @@ def _reasoning(item: Item) -> Iterable[Reasoning]:
     pieces = [(kind, one) for kind in ("summary", "content") for one in objects_in(item, kind)]
     if not pieces:
         yield Reasoning("", metadata=mark(id=id_, **last))
-    for location, (kind, one) in enumerate(pieces, 1):
-        more = last if location == len(pieces) else {}
+    for index, (kind, one) in enumerate(pieces, 1):
+        more = last if index == len(pieces) else {}
         yield Reasoning(str(one.get("text", "")), metadata=mark(id=id_, kind=kind, **more))
 
 

@@ -530,10 +530,10 @@ class ResponsesReader:
         """Yield the items of the response whose events were missing or incomplete."""
         items, started = objects_in(response, "output"), list(self._items)
         last = last_that_goes_on(items)
-        for location, item in enumerate(items):
-            by_order = started[location] if self._shares_index and location < len(started) else location
+        for index, item in enumerate(items):
+            by_order = started[index] if self._shares_index and index < len(started) else index
             known = next((self._keys[name] for name in _names_of(item) if name in self._keys), by_order)
-            yield from self._at(known).finish(item, went_on=location < last)
+            yield from self._at(known).finish(item, went_on=index < last)
         for undecided, whole in self._undecided:
             yield from undecided.finish(whole)
         for known_item in self._items.values():

@@ -336,7 +336,7 @@ def last_that_goes_on(items: Sequence[Mapping[str, Any]]) -> int:
     >>> last_that_goes_on([{"type": "function_call"}, {"type": "message"}, {"type": "function_call"}])
     1
     """
-    return next((location for location in range(len(items) - 1, -1, -1) if goes_on(items[location])), -1)
+    return next((position for position in range(len(items) - 1, -1, -1) if goes_on(items[position])), -1)
 
 
 def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:

@@ -27,7 +27,7 @@ from fxai.testing.generation.conjunction import Conjunction, DeadEndError, gathe
 from fxai.testing.generation.scalar import by_pattern, characters, integers, numbers, reach_of, texts
 
 _DEEP: Final = 4
-"""From this depth on, values are as small as the schema allows."""
+"""The depth from which values are as small as the schema allows."""
 
 _ATTEMPTS: Final = 8
 _MOST_ITEMS: Final = 1_000  # items of one array
@@ -384,7 +384,7 @@ class Members:
 
     def _fill(self) -> None:
         """Add properties up to the minimum, and sometimes an undeclared property."""
-        locations = {name: location for location, name in enumerate(self._known_names())}
+        locations = {name: index for index, name in enumerate(self._known_names())}
         for name in sorted(self.away, key=locations.__getitem__) if len(self.chosen) < self.least else ():
             if len(self.chosen) < self.least and self._allows(name):
                 self.chosen[name] = None

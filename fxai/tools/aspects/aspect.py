@@ -73,7 +73,7 @@ class Return(msgspec.Struct, Generic[_S_co], frozen=True):
 
 @final
 class Invocation(msgspec.Struct, Generic[_P_co], eq=False, frozen=True):
-    """One call of a handler, for an aspect."""
+    """A call of a handler, for an aspect."""
 
     params: _P_co
     """The decoded parameters."""

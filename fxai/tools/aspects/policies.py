@@ -79,7 +79,7 @@ class Caching(msgspec.Struct, frozen=True):
 
 @final
 class _CachedRun:
-    """One run of a handler. `exit` is None while it runs."""
+    """A run of a handler. `exit` is None while the handler runs."""
 
     __slots__ = ("exit", "ready", "until")
 
