@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -141,9 +142,21 @@ def names_not_exported(names: Iterable[str]) -> list[str]:
 
 
 def unknown_types() -> list[str]:
-    """The public names whose types pyright does not know, or would have to guess."""
-    text = output("pyright", "--outputjson", "--ignoreexternal", "--verifytypes", "fxai")
-    symbols: list[dict[str, Any]] = json.loads(text)["typeCompleteness"]["symbols"]
+    """Return the public names whose types pyright does not know, or must guess.
+
+    pyright reads no symbols from an editable install, and takes the other packages from the first Python on `PATH`.
+
+    Raises:
+        RuntimeError: If pyright read no symbols.
+    """
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    command = (sys.executable, "-m", "pyright", "--outputjson", "--ignoreexternal", "--verifytypes", "fxai")
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    symbols: list[dict[str, Any]] = json.loads(done.stdout)["typeCompleteness"]["symbols"]
+    if not symbols:
+        raise RuntimeError("pyright read no symbols of fxai. Check that PYTHONPATH contains the project.")
+
     return [one["name"] for one in symbols if not one["isTypeKnown"] or one["isTypeAmbiguous"]]
 
 
