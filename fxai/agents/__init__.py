@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fxai.agents.agent import Agent, AgentBuilder, Hooks
+from fxai.agents.agent import Agent, AgentBuilder
 from fxai.agents.answer import (
     Answer,
     AnswerPart,
@@ -59,7 +59,6 @@ __all__ = [
     "FoundTool",
     "FoundTools",
     "HasToolCall",
-    "Hooks",
     "Inbox",
     "InboxFullError",
     "InboxMessage",

@@ -107,7 +107,7 @@ _AROUND: LayerOf[LanguageModel, Never, LanguageModel | None] = cast(Any, None)
 
 
 @final
-class Hooks(msgspec.Struct, frozen=True):
+class _Hooks(msgspec.Struct, frozen=True):
     """The functions that a run calls. Each tuple has the order of the calls."""
 
     stop_when: tuple[StopCondition[Any, Any], ...] = ()
@@ -127,21 +127,21 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     name: str
     instructions: str | None = None
     """The system prompt."""
-    own: Binding = Binding()
+    __fx_own__: Binding = Binding()
     """The tools from `make`, and the handlers that they include."""
     model: LayerOf[Any, Any, Any] | None = None
     """The layer for the agent's model, or None to use the model in the context."""
     output: Schema[Any] | None = None
     """The type of the answer, or None for text."""
     budget: Budget = Budget()
-    at_limit: AtLimit = "fail"
-    hooks: Hooks = Hooks()
-    output_retries: int = OUTPUT_RETRIES
+    __fx_at_limit__: AtLimit = "fail"
+    __fx_hooks__: _Hooks = _Hooks()
+    __fx_output_retries__: int = OUTPUT_RETRIES
     options: Options = Options({})
     """The options for each request."""
-    extra: Binding = Binding()
+    __fx_extra__: Binding = Binding()
     """The tools from `with_tools`."""
-    without_own: bool = False
+    __fx_without_own__: bool = False
     """True if the agent omits the tools from `make`."""
     remembering: Remembering | None = None
     """The memory, or None."""
@@ -149,7 +149,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     """The stateful prompt that renders each step, or None."""
     tool_search: ToolSearch | None = None
     """The tool search, or None if each request contains all tools."""
-    changes: Changes = "auto"
+    __fx_changes__: Changes = "auto"
     """The position of a changed instruction, section, or tool in a request. `"auto"` uses the setting of the prompt."""
     compaction: Compaction | None = None
     """The rule that shortens the messages for the model, or None to use the compaction of the prompt."""
@@ -230,7 +230,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
                 check_model(model)
             given = cast("dict[str, Any]", options)
             form: Any = output
-            hooks = Hooks(*(_several(name, given.pop(name, ())) for name in Hooks.__struct_fields__))
+            hooks = _Hooks(*(_several(name, given.pop(name, ())) for name in _Hooks.__struct_fields__))
             budget = _budget(given.pop("budget", Budget()))
             if budget.money is not None and given.get("max_tokens") is None:
                 raise ValueError(
@@ -247,7 +247,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
                 _mode(given.pop("at_limit", "fail")),
                 hooks,
                 _retries(given.pop("output_retries", OUTPUT_RETRIES)),
-                changes=check_changes(given.pop("changes", "auto")),
+                __fx_changes__=check_changes(given.pop("changes", "auto")),
                 compaction=check_compaction(given.pop("compaction", None)),
                 large_results=check_large_results(given.pop("large_results", None)),
                 tool_search=_tool_search(given.pop("tool_search", None)),
@@ -263,12 +263,12 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     @property
     def binding(self) -> Binding:
         """The tools for a run, and the handlers that they include."""
-        return self.extra if self.without_own else self.own.merge(self.extra)
+        return self.__fx_extra__ if self.__fx_without_own__ else self.__fx_own__.merge(self.__fx_extra__)
 
     @property
     def toolkit(self) -> Toolkit[Any]:
         """The tools from `make`, without tools of sources, because a source lists its tools only while it is open."""
-        return self.own.toolkit
+        return self.__fx_own__.toolkit
 
     @property
     def tools(self) -> tuple[Tool[Any, Any, Any], ...]:
@@ -285,16 +285,16 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     @override
     def __repr__(self) -> str:
-        tools = f", tools=[{self.own}]" if self.own.offers else ""
+        tools = f", tools=[{self.__fx_own__}]" if self.__fx_own__.offers else ""
         text = [f"Agent({self.name!r}{tools})"]
-        if self.without_own:
+        if self.__fx_without_own__:
             text.append("without_tools()")
-        if self.extra.offers:
-            text.append(f"with_tools({self.extra})")
+        if self.__fx_extra__.offers:
+            text.append(f"with_tools({self.__fx_extra__})")
         if self.remembering is not None:
             text.append(f"with_memory({self.remembering.memory!r})")
-        for name in Hooks.__struct_fields__:
-            text += [f"{name}({hook!r})" for hook in getattr(self.hooks, name)]
+        for name in _Hooks.__struct_fields__:
+            text += [f"{name}({hook!r})" for hook in getattr(self.__fx_hooks__, name)]
         return ".".join(text)
 
     # -- tools and memory
@@ -384,7 +384,9 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
             ToolConflictError: If two different tools have the same name. If fxai detects the conflict only after it
                 opened the source, the run ends with this error as a defect.
         """
-        bound = msgspec.structs.replace(self, extra=self.extra.with_offers(tools, on_conflict=on_conflict))
+        bound = msgspec.structs.replace(
+            self, __fx_extra__=self.__fx_extra__.with_offers(tools, on_conflict=on_conflict)
+        )
         try:
             _ = bound.binding
         except ToolConflictError as error:
@@ -393,7 +395,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     def without_tools(self) -> Agent[Never, _O_co, _E_co, _R_co]:
         """Return the agent without its own tools. It needs no handlers for them. Tools from `with_tools` remain."""
-        return cast("Agent[Never, _O_co, _E_co, _R_co]", msgspec.structs.replace(self, without_own=True))
+        return cast("Agent[Never, _O_co, _E_co, _R_co]", msgspec.structs.replace(self, __fx_without_own__=True))
 
     @overload
     def with_memory(
@@ -552,28 +554,36 @@ AgentBuilder = Agent
 """Another name for `Agent`, the type that `with_tools`, `without_tools`, `with_memory`, and the hooks return."""
 
 
+def with_only(agent: Agent[Any, Any, Any, Any], tools: Any) -> Agent[Any, Any, Any, Any]:
+    """Return the agent with the given tools instead of all its tools, and with the model in the context."""
+    bare = msgspec.structs.replace(agent, model=None, __fx_without_own__=True, __fx_extra__=Binding())
+    return bare.with_tools(tools)
+
+
 def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> Execution:
     if state is not None and agent.prompt is None:
         raise TypeError(f"agent {agent.name!r} has no stateful prompt. Remove `state`, or pass a prompt to Agent.make.")
     binding = agent.binding
-    if agent.hooks.stop_when and binding.is_fixed and agent.prompt is None and not agent.without_own:
-        _check_stops(agent.name, agent.hooks.stop_when, binding.toolkit.tools)
+    if agent.__fx_hooks__.stop_when and binding.is_fixed and agent.prompt is None and not agent.__fx_without_own__:
+        _check_stops(agent.name, agent.__fx_hooks__.stop_when, binding.toolkit.tools)
     if agent.tool_search is not None and binding.is_fixed and agent.prompt is None:
         agent.tool_search.check(agent.name, binding.toolkit.tools)
     plan = RunPlan(
         binding.toolkit,
         agent.options.to_round(),
         agent.budget,
-        agent.hooks.stop_when,
-        agent.at_limit,
-        agent.hooks.prepare_step,
-        agent.hooks.on_step,
+        agent.__fx_hooks__.stop_when,
+        agent.__fx_at_limit__,
+        agent.__fx_hooks__.prepare_step,
+        agent.__fx_hooks__.on_step,
         agent.output,
-        agent.output_retries,
-        without_own=agent.without_own,
+        agent.__fx_output_retries__,
+        without_own=agent.__fx_without_own__,
         tool_search=agent.tool_search,
         prompt=None if agent.prompt is None else agent.prompt.plan(state),
-        changes=agent.prompt.changes if agent.changes == "auto" and agent.prompt is not None else agent.changes,
+        changes=agent.prompt.changes
+        if agent.__fx_changes__ == "auto" and agent.prompt is not None
+        else agent.__fx_changes__,
         large_results=agent.large_results,
         compaction=agent.compaction or (None if agent.prompt is None else agent.prompt.compaction),
     )
@@ -592,8 +602,8 @@ def _check_stops(name: str, conditions: Iterable[object], tools: Mapping[str, ob
 def _with_hook(agent: Agent[Any, Any, Any, Any], name: str, hook: Any) -> Any:
     if not callable(hook):
         raise TypeError(f"{name} must be a function, got {hook!r}")
-    hooks = msgspec.structs.replace(agent.hooks, **{name: (*getattr(agent.hooks, name), hook)})
-    return msgspec.structs.replace(agent, hooks=hooks)
+    hooks = msgspec.structs.replace(agent.__fx_hooks__, **{name: (*getattr(agent.__fx_hooks__, name), hook)})
+    return msgspec.structs.replace(agent, __fx_hooks__=hooks)
 
 
 def _name(given: Any) -> str:

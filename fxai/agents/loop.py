@@ -62,7 +62,7 @@ from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate,
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING, Scope, scoped
 from fxai.effects.service import Clock
-from fxai.effects.stream import StreamOf
+from fxai.effects.stream import StreamOf, stream_steps
 from fxai.messages.calls import stray_result, unpaired_calls
 from fxai.messages.errors import AiError
 from fxai.messages.message import SystemMessage
@@ -151,7 +151,7 @@ class Execution(msgspec.Struct, frozen=True):
 
     def parts(self, prompt: PromptInput) -> StreamOf[StreamPart, Any, Any]:
         """Return a stream of the parts of the answer to `prompt`."""
-        return StreamOf.steps(self._intercept(Prompt.make(prompt)))
+        return stream_steps(self._intercept(Prompt.make(prompt)))
 
     def objects(self, prompt: PromptInput, schema: Schema[Any]) -> StreamOf[AnswerPart[Any], Any, Any]:
         """Return a stream of the typed answer to `prompt` while the model writes it."""
@@ -177,7 +177,7 @@ class Execution(msgspec.Struct, frozen=True):
 
             return running(read).flat_map(end)
 
-        return StreamOf.steps(program)
+        return stream_steps(program)
 
     def _intercept(self, prompt: Prompt) -> _Running:
         running, about = self._with_model(prompt), RunInfo(self.name, prompt, self.plan.budget.seconds)

@@ -28,7 +28,7 @@ from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, AwaitValue, EffectOf, Generate, Succeed
-from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
+from fxai.effects.layer import AnyLayer, MemoMap, build_layer, layer_from_context
 from fxai.effects.scope import Scope
 from fxai.messages.calls import Pending, pending_in
 from fxai.messages.message import Message, TextPart, UserMessage
@@ -410,7 +410,7 @@ class _Handlers:
             elif one.handler is not None:
                 wrapping = None if one.aspect is None else self._start(one.name, one.aspect)
                 given.append((one.tool.identity, one.handler, wrapping))
-        layer = LayerOf.of(lambda context: _services(given, services, context))
+        layer = layer_from_context(lambda context: _services(given, services, context))
         return layer if around is None else around | layer
 
     def _start(self, name: str, aspect: Aspect[Any]) -> Wrapping:
@@ -427,7 +427,7 @@ class _Handlers:
         scope = Scope()
         token = self._scope.add(scope.close)
         memo = yield Ask(MemoMap.of)
-        services = yield origin.layer.build_in(memo, scope)
+        services = yield build_layer(origin.layer, memo, scope)
         held = self._held[name] = _Held(origin, services, scope, token)
         return held
 

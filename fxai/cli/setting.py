@@ -15,8 +15,8 @@ from typing import Any, Final, final
 
 import msgspec
 
+from fxai.agents.agent import with_only
 from fxai.agents.memory import Memory, MemoryFailure, keeps_no_state
-from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState
 from fxai.cli.exit import GIVE_HANDLERS, WRONG_USE, CliError, require_services, why_unwritable
 from fxai.cli.model_list import require_ready
@@ -135,8 +135,7 @@ def open_setting(
     elif own is not None:
         services = services.merge((yield from own.build().provide_context(services)))
     tools = yield from build_handlers(tools, services)
-    bare = msgspec.structs.replace(setting.agent, model=None, without_own=True, extra=Binding())
-    return OpenSetting(bare.with_tools(tools), tools, services)
+    return OpenSetting(with_only(setting.agent, tools), tools, services)
 
 
 @fx.gen

@@ -38,7 +38,7 @@ from fxai.effects.concurrency import cut
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, Enclosure
 from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, Fetch, Fold, Generate, Succeed, Within
-from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.layer import LayerOf, MemoMap, build_layer, map_layer_context
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.messages.errors import AiError
@@ -111,7 +111,7 @@ def durable(
     def build(memo: MemoMap, scope: Scope) -> AnyEffect:
         def within(around: ContextOf[Any]) -> AnyEffect:
             opened: EffectOf[Frame, Any, Any] = scope.around(Generate(opening.open, (scope,), {}))
-            return opened.flat_map(lambda frame: _add(layer, frame, around, on_change, scope).build_in(memo, scope))
+            return opened.flat_map(lambda frame: build_layer(_add(layer, frame, around, on_change, scope), memo, scope))
 
         return Within(within)
 
@@ -140,7 +140,7 @@ def _add(
         cancelled: EffectOf[Any, Any, Any] = cut(Fold(program, leave_openly, ended), journal.cancelling, stopped)
         return cancelled.map_error(explain)
 
-    return intercept(layer, lambda _: Succeed(replay)).map_context(add)
+    return map_layer_context(intercept(layer, lambda _: Succeed(replay)), add)
 
 
 @final

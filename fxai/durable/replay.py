@@ -61,7 +61,7 @@ from fxai.effects.effect import (
 )
 from fxai.effects.scope import NOTHING
 from fxai.effects.service import Clock
-from fxai.effects.stream import AnyStream, StreamOf
+from fxai.effects.stream import AnyStream, StreamOf, provide_stream
 from fxai.effects.tracing import Tracer
 from fxai.messages.accumulate import gather
 from fxai.messages.errors import AiError
@@ -146,7 +146,7 @@ class Replay(Interceptor):
             if turn is None:
                 begun = verified.and_then(stop_cancelled(frame)).and_then(Suspend(frame.go_on))
                 asked = StreamOf.unwrap(under_way_in_scope(frame).as_(parts))
-                inner = asked.provide_built(Ask(_requesting(frame, path).services))
+                inner = provide_stream(asked, Ask(_requesting(frame, path).services))
                 return begun.as_(_journal_stream(frame, path, request, inner, _trace_of(tracer)))
             again = verified.and_then(self._replay(frame, turn, request, tracer))
             return again.map(lambda parts: StreamOf.from_iterable([*stream_of(parts)]))

@@ -27,7 +27,7 @@ from fxai.effects.runtime import Backend, Runtime, runtime
 from fxai.effects.schedule import Retryable, Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.service import ClassKey, Clock, Reference, Service, Tag
-from fxai.effects.stream import Emit, Stream, StreamOf
+from fxai.effects.stream import Emit, Stream, StreamOf, pull_stream, stream_steps
 from fxai.effects.tracing import Operation, Tracer
 
 __all__ = [
@@ -75,5 +75,7 @@ __all__ = [
     "Timeout",
     "Tracer",
     "fx",
+    "pull_stream",
     "runtime",
+    "stream_steps",
 ]

@@ -54,7 +54,7 @@ from fxai.effects.mistake import MYPY, not_a_layer
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import ReferenceMeta
-from fxai.effects.stream import StreamOf
+from fxai.effects.stream import StreamOf, provide_stream
 
 Build: TypeAlias = "Callable[[MemoMap, Scope], EffectOf[ContextOf[Any], Any, Any]]"
 Make: TypeAlias = Callable[[ContextOf[Any]], ContextOf[Any]]
@@ -326,7 +326,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
             TypeError: If `key` is not a key of a service.
         """
         context: ContextOf[Any] = ContextOf.make(key, service)
-        return LayerOf.of(lambda _: context)
+        return layer_from_context(lambda _: context)
 
     @staticmethod
     def sync(key: Key[_I, _S], make: Callable[[], _S]) -> LayerOf[_I, Never, None]:
@@ -363,19 +363,12 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     @staticmethod
     def empty() -> LayerOf[Never, Never, None]:
         """Return the layer without services. `layer.merge(Layer.empty())` equals `layer`."""
-        return LayerOf.of(lambda _: EMPTY)
-
-    @staticmethod
-    def of(make: Make) -> AnyLayer:
-        """Return the layer of `make(context)`. Building it runs no effect, acquires nothing, and shares nothing."""
-        layer: AnyLayer = LayerOf(lambda _, __: Ask(make), shared=False)
-        layer.__fx_make__ = make
-        return layer
+        return layer_from_context(lambda _: EMPTY)
 
     @staticmethod
     def suspend(make: Callable[[], LayerOf[_Out2, _E, _R]]) -> LayerOf[_Out2, _E, _R]:
         """Return a layer that calls `make` when it is built and builds the layer that `make` returns."""
-        return LayerOf(lambda memo, scope: Suspend(lambda: make().build_in(memo, scope)))
+        return LayerOf(lambda memo, scope: Suspend(lambda: build_layer(make(), memo, scope)))
 
     @overload  # with Never first: pyright solves `E | E2` to Unknown when both are Never
     @staticmethod
@@ -386,21 +379,15 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     @staticmethod
     def unwrap(effect: EffectOf[AnyLayer, Any, Any]) -> AnyLayer:
         """Return a layer that runs `effect` and builds the layer that `effect` returns."""
-        return LayerOf(lambda memo, scope: effect.flat_map(lambda layer: layer.build_in(memo, scope)))
+        return LayerOf(lambda memo, scope: effect.flat_map(lambda layer: build_layer(layer, memo, scope)))
 
     # -- building
-
-    def build_in(self, memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
-        """Return the effect that builds the layer or shares it from `memo`. Closing `scope` releases the layer."""
-        if not self.__fx_shared__:
-            return self.__fx_build__(memo, scope)
-        return memo.share(self, self.__fx_build__, scope)
 
     def build(self) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co | Scope | None]:
         """Return the effect that builds the layer in the enclosing scope."""
 
         def start(context: ContextOf[Any]) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
-            return self.build_in(MemoMap.of(context), context.fetch(Scope))
+            return build_layer(self, MemoMap.of(context), context.fetch(Scope))
 
         return Within(start)
 
@@ -521,18 +508,11 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     def map_error(self, f: Callable[[_E_co], _E2]) -> LayerOf[_Out_contra, _E2, _In_co]:
         """Return the layer with `f` applied to each typed failure."""
-        return LayerOf(lambda memo, scope: self.build_in(memo, scope).map_error(f))
-
-    def map_context(self, f: Callable[[ContextOf[Any]], ContextOf[Any]]) -> LayerOf[_Out_contra, _E_co, _In_co]:
-        """Return the layer with `f` applied to its context in each use. `f` must keep the services `Out`."""
-        make = self.__fx_make__
-        if make is not None:
-            return LayerOf.of(lambda context: f(make(context)))
-        return LayerOf(lambda memo, scope: self.build_in(memo, scope).map(f), shared=False)
+        return LayerOf(lambda memo, scope: build_layer(self, memo, scope).map_error(f))
 
     def or_die(self) -> LayerOf[_Out_contra, Never, _In_co]:
         """Return the layer with its typed failures as defects."""
-        return LayerOf(lambda memo, scope: self.build_in(memo, scope).or_die())
+        return LayerOf(lambda memo, scope: build_layer(self, memo, scope).or_die())
 
     def catch_all(self, f: Callable[[_E_co], LayerOf[_Out2, _E2, _R2]]) -> LayerOf[_Out2, _E2, _In_co | _R2]:
         """Return a layer that handles a typed failure with the layer `f(failure)`.
@@ -542,8 +522,8 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            built: AnyEffect = _attempt(lambda own: self.build_in(memo, own), scope)
-            return built.catch_all(lambda error: f(error).build_in(memo, scope))
+            built: AnyEffect = _attempt(lambda own: build_layer(self, memo, own), scope)
+            return built.catch_all(lambda error: build_layer(f(error), memo, scope))
 
         return LayerOf(build)
 
@@ -591,7 +571,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
             make = self.__fx_make__
             return _Provided(target, self) if make is None else _JoinedContext(target, make)
         if isinstance(target, StreamOf):
-            return target.provide_built(self.build())
+            return provide_stream(cast(Any, target), self.build())
         if isinstance(target, Merging):
             return _feed(cast(Any, target).layer, self, keep=True)
         return _feed(target, self, keep=False)
@@ -607,6 +587,28 @@ class MergedOf(LayerOf[_Out, _E_co, _In_co]):
     def layer(self) -> LayerOf[_Out, _E_co, _In_co]:
         """The layer as the type `LayerOf`."""
         return self
+
+
+def layer_from_context(make: Make) -> AnyLayer:
+    """Return the layer of `make(context)`. Building it runs no effect, acquires nothing, and shares nothing."""
+    layer: AnyLayer = LayerOf(lambda _, __: Ask(make), shared=False)
+    layer.__fx_make__ = make
+    return layer
+
+
+def build_layer(layer: LayerOf[_I, _E, _R], memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[_I], _E, _R]:
+    """Return the effect that builds the layer or shares it from `memo`. Closing `scope` releases the layer."""
+    if not layer.__fx_shared__:
+        return layer.__fx_build__(memo, scope)
+    return memo.share(layer, layer.__fx_build__, scope)
+
+
+def map_layer_context(layer: LayerOf[_I, _E, _R], f: Make) -> LayerOf[_I, _E, _R]:
+    """Return the layer with `f` applied to its context in each use. `f` must keep the services of the layer."""
+    make = layer.__fx_make__
+    if make is not None:
+        return layer_from_context(lambda context: f(make(context)))
+    return LayerOf(lambda memo, scope: build_layer(layer, memo, scope).map(f), shared=False)
 
 
 @final
@@ -637,7 +639,7 @@ class _Provided(Instruction, eq=False):
         scope = Scope()
         scope.is_of_one = True
         built = FlatMap(
-            self.layer.build_in(memo, scope),
+            build_layer(self.layer, memo, scope),
             lambda services: Local(enclose(self.source, services), lambda around: memo.into(around.merge(services))),
         )
         return OnExit(built, scope.release)
@@ -647,7 +649,7 @@ def _merge(layers: tuple[AnyLayer, ...]) -> MergedOf[Any, Any, Any]:
     """Return the layer of the services of all layers. For a common key, the last layer wins."""
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-        return parallel([layer.build_in(memo, scope) for layer in layers]).map(ContextOf.of_all)
+        return parallel([build_layer(layer, memo, scope) for layer in layers]).map(ContextOf.of_all)
 
     merged: MergedOf[Any, Any, Any] = MergedOf(build, shared=False, merged=layers)
     makes = [layer.__fx_make__ for layer in layers if layer.__fx_make__ is not None]
@@ -661,10 +663,10 @@ def _feed(target: AnyLayer, dependency: AnyLayer, *, keep: bool) -> AnyLayer:
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
         def feed(given: ContextOf[Any]) -> EffectOf[ContextOf[Any], Any, Any]:
-            made = Local(target.build_in(memo, scope), lambda context: context.merge(given))
+            made = Local(build_layer(target, memo, scope), lambda context: context.merge(given))
             return made.map(given.merge) if keep else made
 
-        return dependency.build_in(memo, scope).flat_map(feed)
+        return build_layer(dependency, memo, scope).flat_map(feed)
 
     return LayerOf(build)
 

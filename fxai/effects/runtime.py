@@ -20,7 +20,7 @@ from fxai.effects.cause import Exit, Failed, Succeeded, ending, outcome
 from fxai.effects.context import EMPTY, ContextOf, enclose
 from fxai.effects.effect import EffectOf, Instruction, require_no_effect
 from fxai.effects.fiber import Fiber, close_block, report, run_fiber
-from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.layer import LayerOf, MemoMap, build_layer
 from fxai.effects.mistake import not_an_effect
 from fxai.effects.scope import Scope
 
@@ -203,7 +203,7 @@ class runtime(Generic[_Out]):  # noqa: N801  # callers use it like a function: `
     async def __aenter__(self) -> Runtime[_Out]:
         memo = MemoMap()
         try:
-            built = await run_fiber(self._layer.build_in(memo, self._scope), EMPTY)
+            built = await run_fiber(build_layer(self._layer, memo, self._scope), EMPTY)
         except BaseException as error:
             await close_block(self._scope.close(ending(error)), EMPTY, error)
             raise

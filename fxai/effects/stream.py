@@ -148,17 +148,6 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         return StreamOf.from_channel(body, buffer=buffer)
 
     @staticmethod
-    def steps(produce: Callable[[Emit[_B]], EffectOf[Discarded, _E, _R]]) -> StreamOf[_B, _E, _R]:
-        """Return the stream of the values that `produce(emit)` emits. The program runs only while the reader waits.
-
-        After each emitted value, the program pauses until the reader requests the next value. No task runs between two
-        requests, and no value is stored. If the reader stops, fxai interrupts the program at its pause. `emit` is an
-        effect of the program itself. You can also run it within `scoped`, `provide`, `catch_all`, or the `for_each` of
-        another stream. In a forked or concurrent part, or within a `timeout`, `emit` is a defect. Use `emitting` there.
-        """
-        return StreamOf(_pull.steps(lambda emit: As(produce(emit), None)))
-
-    @staticmethod
     def from_channel(body: Callable[[Channel[_B]], EffectOf[Any, _E, _R]], *, buffer: int = 0) -> StreamOf[_B, _E, _R]:
         """Return the stream of the values that the program `body(channel)` puts or offers in the channel."""
         return StreamOf(_pull.of_channel(body, buffer))
@@ -280,18 +269,9 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
             raise not_a_layer(layer)
         return layer(self)
 
-    def provide_built(self, build: EffectOf[ContextOf[Any], Any, Any]) -> AnyStream:
-        """Return the stream with the services that `build` returns in the scope of the stream."""
-
-        def start(given: ContextOf[Any]) -> AnyEffect:
-            opened = enclose(self.__fx_open__, given).provide_context(given)
-            return opened.map(lambda pull: enclose(pull, given).provide_context(given))
-
-        return StreamOf(build.flat_map(start))
-
     def provide_context(self, context: ContextOf[_R_co | None]) -> StreamOf[_A_co, _E_co, None]:
         """Return the stream with existing services."""
-        return self.provide_built(Succeed(context))
+        return provide_stream(self, Succeed(context))
 
     def pipe(self, f: Callable[[StreamOf[_A_co, _E_co, _R_co]], _T]) -> _T:
         """Return `f(self)`. Use it to write functions of higher packages in reading order."""
@@ -323,13 +303,6 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """Return the effect of the last value, or of `Nothing`."""
         return scoped(Generate(_pull.last, (self.__fx_open__,), {}))
 
-    def pull(self) -> EffectOf[EffectOf[_A_co, _E_co, _R_co], _E_co, _R_co | Scope | None]:
-        """Return the effect that opens the stream in the enclosing scope and returns the effect of the next value.
-
-        After the last value, the returned effect succeeds with `END`.
-        """
-        return self.__fx_open__
-
     def iterate(self: StreamOf[_B, _E, None]) -> AbstractAsyncContextManager[AsyncIterator[_B]]:
         """Return the values for asynchronous Python: `async with stream.iterate() as items: async for item in items`.
 
@@ -337,6 +310,36 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         raised unchanged. Any other failure is raised as `FailureError`. A defect is raised unchanged.
         """
         return cast("AbstractAsyncContextManager[AsyncIterator[_B]]", Iteration(self.__fx_open__))
+
+
+def stream_steps(produce: Callable[[Emit[_B]], EffectOf[Discarded, _E, _R]]) -> StreamOf[_B, _E, _R]:
+    """Return the stream of the values that `produce(emit)` emits. The program runs only while the reader waits.
+
+    After each emitted value, the program pauses until the reader requests the next value. No task runs between two
+    requests, and no value is stored. If the reader stops, fxai interrupts the program at its pause. `emit` is an
+    effect of the program itself. You can also run it within `scoped`, `provide`, `catch_all`, or the `for_each` of
+    another stream. In a forked or concurrent part, or within a `timeout`, `emit` is a defect. Use `Stream.emitting`
+    there.
+    """
+    return StreamOf(_pull.steps(lambda emit: As(produce(emit), None)))
+
+
+def pull_stream(stream: StreamOf[_B, _E, _R]) -> EffectOf[EffectOf[_B, _E, _R], _E, _R | Scope | None]:
+    """Return the effect that opens the stream in the enclosing scope and returns the effect of the next value.
+
+    After the last value, the returned effect succeeds with `END` of `fxai.effects.pull`.
+    """
+    return stream.__fx_open__
+
+
+def provide_stream(stream: AnyStream, build: EffectOf[ContextOf[Any], Any, Any]) -> AnyStream:
+    """Return the stream with the services that `build` returns in the scope of the stream."""
+
+    def start(given: ContextOf[Any]) -> AnyEffect:
+        opened = enclose(stream.__fx_open__, given).provide_context(given)
+        return opened.map(lambda pull: enclose(pull, given).provide_context(given))
+
+    return StreamOf(build.flat_map(start))
 
 
 def _parts(stream: AnyStream, by: object) -> tuple[Open, ...]:

@@ -26,7 +26,7 @@ from fxai.effects.concurrency import all_
 from fxai.effects.constructor import annotate_span, attempt_async, fail, gen, sync
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen, Succeed, Suspend
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import LayerOf, layer_from_context
 from fxai.effects.pull import END, Channel
 from fxai.effects.scope import NOTHING
 from fxai.mcp.pin import Pins
@@ -278,7 +278,7 @@ class Connection:
                 handlers[Given(identity, id(f))] = True
             return ContextOf(handlers)
 
-        return LayerOf.of(build)
+        return layer_from_context(build)
 
     # -- calls
 

@@ -41,7 +41,7 @@ from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, Local, Succe
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock, Service
-from fxai.effects.stream import AnyStream, StreamOf
+from fxai.effects.stream import AnyStream, StreamOf, provide_stream
 from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
 from fxai.messages.message import handles_of
@@ -542,7 +542,7 @@ class Chat(Service):
                 return StreamOf.from_effect(saved.and_then(fail(_with_history(error, whole))))
 
             asked = stream(whole, on_resolved=self._save, growth=growth, compact=self._compact(growth))
-            inside = asked.provide_built(Succeed(ContextOf({self: True})))
+            inside = provide_stream(asked, Succeed(ContextOf({self: True})))
             return inside.catch_all(fail_after_save).tap(lambda part: save(end(part)))
 
         return StreamOf.unwrap(self._start().map(ask))

@@ -28,7 +28,7 @@ from typing_extensions import override
 
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Within
-from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.layer import LayerOf, MemoMap, build_layer
 from fxai.effects.scope import Scope
 from fxai.effects.stream import AnyStream
 from fxai.messages.part import ToolCall
@@ -257,7 +257,7 @@ def intercept(
                 made: EffectOf[Interceptor, Any, Any] = scope.around(make(around.merge(services)))
                 return made.map(lambda own: _put(services, _stack(own, services, around)))
 
-            return layer.build_in(memo, scope).flat_map(add)
+            return build_layer(layer, memo, scope).flat_map(add)
 
         return Within(within)
 

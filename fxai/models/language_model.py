@@ -25,7 +25,7 @@ from fxai.effects.constructor import fail
 from fxai.effects.effect import Ask, Effect, EffectOf, Fetch, Generate, Succeed, Suspend
 from fxai.effects.scope import NOTHING
 from fxai.effects.service import Service
-from fxai.effects.stream import Stream, StreamOf
+from fxai.effects.stream import Stream, StreamOf, stream_steps
 from fxai.messages.errors import AiError
 from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult, Usage
 from fxai.messages.prompt import Prompt, PromptInput
@@ -321,7 +321,7 @@ def stream_round(
     def program(emit: Emit) -> EffectOf[Any, Any, Any]:
         return Generate(_round, (prompt, toolkit, options, emit), given)
 
-    return StreamOf.steps(program)
+    return stream_steps(program)
 
 
 def object_stream(
@@ -353,7 +353,7 @@ def object_stream(
         answered = Generate(_round, (prompt, toolkit, options, read), given)
         return answered.flat_map(lambda response: _to_object(response, schema, "stream_object")).flat_map(end)
 
-    return StreamOf.steps(program)
+    return stream_steps(program)
 
 
 class ForwardingModel(LanguageModel):

@@ -25,10 +25,10 @@ from fxai.effects import fx
 from fxai.effects.cause import Exit, Failed
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Effect, EffectOf, Gen
-from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.layer import LayerOf, MemoMap, build_layer
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Stream, StreamOf
+from fxai.effects.stream import Stream, StreamOf, pull_stream
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
 from fxai.models.admission import Admission, Terms
@@ -119,7 +119,7 @@ def limit(
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
         open_ = stay_open(shared.stay_open, in_thread=shared.blocks).provide_context(ContextOf.make(Scope, scope))
-        built = open_.and_then(given.build_in(memo, scope))
+        built = open_.and_then(build_layer(given, memo, scope))
         return built.map(lambda services: services.merge(_around(services, terms, bounds)))
 
     return cast("LayerOf[_T, _E, _R]", LayerOf(build))
@@ -179,7 +179,7 @@ class _Limited(ForwardingModel):
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         def go() -> Gen[Stream[StreamPart, AiError], AiError, Scope]:
             asked, reservation = yield from self._start(request)
-            return StreamOf(stream_model(self._model, asked).pull().map(lambda pull: _watch(pull, reservation)))
+            return StreamOf(pull_stream(stream_model(self._model, asked)).map(lambda pull: _watch(pull, reservation)))
 
         return StreamOf.unwrap(fx.gen(go)())
 

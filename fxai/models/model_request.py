@@ -16,7 +16,7 @@ import msgspec
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Instruction, Suspend, Within
 from fxai.effects.mistake import PlainAwaitable
-from fxai.effects.stream import StreamOf
+from fxai.effects.stream import StreamOf, pull_stream
 from fxai.effects.tracing import Operation, Tracer
 from fxai.messages.errors import AiError
 from fxai.messages.message import handle_data
@@ -227,8 +227,8 @@ class _Streaming(Instruction, eq=False):
         model, request = self.model, self.request
         tracer: Tracer | None = services.services.get(Tracer)
         if tracer is None or (info := model.info) is None:
-            return model.ask_stream(request).pull()
-        opening = Suspend(lambda: model.ask_stream(request).pull())
+            return pull_stream(model.ask_stream(request))
+        opening = Suspend(lambda: pull_stream(model.ask_stream(request)))
         traced: AnyEffect = tracer.trace_stream(ModelCall(info, request, is_stream=True), opening)
         return traced
 

@@ -48,7 +48,7 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
-from fxai.effects.stream import StreamOf
+from fxai.effects.stream import StreamOf, pull_stream
 from fxai.messages.accumulate import gather
 from fxai.messages.part import (
     ApprovalRequest,
@@ -280,7 +280,7 @@ def _read_turn(
     incomplete: set[str] = set()  # ids of calls that started but did not arrive
     ids = _CallIds()
     part: Any
-    pull: Any = yield stream.pull() if limits is None else limits.cut(stream.pull())
+    pull: Any = yield pull_stream(stream) if limits is None else limits.cut(pull_stream(stream))
     while (part := LATE if pull is LATE else (yield pull if limits is None else limits.cut(pull))) is not END:
         if part is LATE:
             return LATE
@@ -326,7 +326,7 @@ def _stream_results(
 def _read_results(stream: StreamOf[Any, Any, Any], read: set[str], emit: Emit, limits: RoundLimits | None) -> Steps:
     """Emit the results as they finish and add their calls to `read`. Return `LATE` after the deadline."""
     part: Any
-    pull: Any = yield stream.pull() if limits is None else limits.cut(stream.pull())
+    pull: Any = yield pull_stream(stream) if limits is None else limits.cut(pull_stream(stream))
     while (part := LATE if pull is LATE else (yield pull if limits is None else limits.cut(pull))) is not END:
         if part is LATE:
             return LATE

@@ -33,10 +33,10 @@ from fxai.effects import fx
 from fxai.effects.cause import Cause, Exit, Fail, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Effect, EffectOf, FlatMap, Gen, Succeed, Suspend
-from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.layer import LayerOf, MemoMap, build_layer
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Stream, StreamOf
+from fxai.effects.stream import Stream, StreamOf, pull_stream
 from fxai.messages.errors import AiError
 from fxai.messages.part import AnyPart, Part, StreamPart, TextDelta, TextEnd, TextStart, WarningPart
 from fxai.messages.reason import AuthenticationError, ContentPolicyError, ModelUnavailableError, QuotaExhaustedError
@@ -241,7 +241,7 @@ class _Opening:
 
     def of(self, stream: Stream[StreamPart, AiError]) -> Stream[StreamPart, AiError]:
         """Return the stream. While `over` is false, it has emitted no part."""
-        return StreamOf(stream.pull().map(self._pull))
+        return StreamOf(pull_stream(stream).map(self._pull))
 
     def _pull(self, pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
         def came(part: Any) -> EffectOf[Any, Any, Any]:
@@ -322,7 +322,7 @@ class HeldModel(ForwardingModel):
             self._scope.remove(token)
             return own.close(end)
 
-        building: EffectOf[Any, AiError, Any] = self.layer.build_in(MemoMap.of(self._services), own)
+        building: EffectOf[Any, AiError, Any] = build_layer(self.layer, MemoMap.of(self._services), own)
         services: Any = self._services
         return building.provide_context(services).map(keep).on_exit(on_exit)
 

@@ -32,7 +32,7 @@ from fxai.effects.cause import Cause, Die
 from fxai.effects.concurrency import for_each
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Local, Succeed
-from fxai.effects.layer import AnyLayer, LayerOf
+from fxai.effects.layer import AnyLayer, LayerOf, layer_from_context
 from fxai.schema.codec import Schema
 from fxai.schema.document import relocate
 from fxai.schema.fault import DecodeFailure, SchemaError
@@ -143,7 +143,7 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
         missing among tools with the same type, type checkers cannot detect it. Building the layer then raises
         `HandlerError`.
         """
-        return LayerOf.of(lambda context: _serve(self, context))
+        return layer_from_context(lambda context: _serve(self, context))
 
     @override
     def __hash__(self) -> int:

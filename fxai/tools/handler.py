@@ -59,11 +59,11 @@ from fxai.effects.effect import (
     Within,
 )
 from fxai.effects.fiber import run_fiber
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import LayerOf, layer_from_context, map_layer_context
 from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
-from fxai.effects.stream import AnyStream, StreamOf
+from fxai.effects.stream import AnyStream, StreamOf, pull_stream
 from fxai.effects.tracing import Operation
 from fxai.tools.identity import Identity
 from fxai.tools.tool_info import CallContext, ToolInfo
@@ -318,7 +318,7 @@ def _last(stream: AnyStream, call: CallContext) -> AnyEffect:
             held = item
         return held
 
-    return scoped(stream.pull().flat_map(lambda pull: Generate(read, (pull,), {})))
+    return scoped(pull_stream(stream).flat_map(lambda pull: Generate(read, (pull,), {})))
 
 
 def _advice(name: str, returned: Any) -> str:
@@ -508,7 +508,7 @@ def handler_layer(
         handler = Handler(f, context, wants_context=wants_context, blocking=blocking, threads=threads)
         return ContextOf({identity: handler, given: True})
 
-    return LayerOf.of(bind)
+    return layer_from_context(bind)
 
 
 def handler_of(f: Callable[..., Any], services: ContextOf[Any]) -> Handler:
@@ -611,7 +611,7 @@ def check_handlers(
             _require_match(tools, needed, givers, services, left_out)
         return ContextOf(services)
 
-    return layer.map_context(check)
+    return map_layer_context(layer, check)
 
 
 def _require_match(

@@ -27,7 +27,17 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.effect import AnyEffect, EffectOf, Needs, Succeed
-from fxai.effects.layer import AnyLayer, LayerOf, Many, Over60, Over120, Over180, Over240, StillMissing
+from fxai.effects.layer import (
+    AnyLayer,
+    LayerOf,
+    Many,
+    Over60,
+    Over120,
+    Over180,
+    Over240,
+    StillMissing,
+    map_layer_context,
+)
 from fxai.effects.mistake import MYPY
 from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
@@ -566,7 +576,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         merged: AnyLayer = LayerOf.empty()
         for _, layer in self.parts:
             merged = merged | layer
-        return merged.map_context(check_doubled)
+        return map_layer_context(merged, check_doubled)
 
     @property
     def is_live(self) -> bool:

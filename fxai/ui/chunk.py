@@ -26,7 +26,7 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import Cause
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Generate, Succeed
-from fxai.effects.stream import StreamOf
+from fxai.effects.stream import StreamOf, stream_steps
 from fxai.messages.message import FilePart, ToolCallPart
 from fxai.messages.part import (
     ApprovalRequest,
@@ -440,4 +440,4 @@ def encode_with(parts: StreamOf[Any, Any, _R], make: Callable[[], PartEncoder]) 
 
         return Fold(Generate(run, (), {}), end, Succeed)
 
-    return StreamOf.steps(produce)
+    return stream_steps(produce)

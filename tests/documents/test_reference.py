@@ -30,9 +30,6 @@ INSIDE = {  # what other parts of the package call: public in Python, and of no 
     "Clock.default",
     "Clock.sleep",
     "FiberHandle.start",
-    "LayerOf.build_in",
-    "LayerOf.of",
-    "StreamOf.provide_built",
     "TestClock.deadline",
     "TestClock.sleep",
 }

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 from hypothesis import strategies as st
 
-from fxai.effects import EffectOf, Gen, Layer, Scope, Stream, Tag, fx
+from fxai.effects import EffectOf, Gen, Layer, Scope, Stream, Tag, fx, stream_steps
 from tests.kit.journal import boom
 
 __all__ = ["LEAVES", "Node", "Program", "World", "check", "programs"]
@@ -111,8 +111,7 @@ LEAVES: dict[str, Node] = {
 
 def stepped(produce: Callable[[Any], Program]) -> Any:
     """A stream that runs the program from one emitted value to the next."""
-    steps: Any = Stream.steps
-    return steps(produce)
+    return stream_steps(produce)
 
 
 def left(world: World, program: Program) -> Program:

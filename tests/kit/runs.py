@@ -8,6 +8,7 @@ from fxai.agents import Answer
 from fxai.agents.loop import OnAnswer, run_loop
 from fxai.agents.run import RunPlan
 from fxai.effects import Backend, StreamOf, fx
+from fxai.effects.stream import stream_steps
 from fxai.messages import Prompt, Response
 from fxai.testing import ScriptedModel, TestClock
 from tests.kit.every import every
@@ -74,7 +75,7 @@ def plan_of(desk: Desk, **changes: Any) -> RunPlan:
 
 def stream_loop(prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None = None) -> StreamOf[Any, Any, Any]:
     """The parts of a run."""
-    return StreamOf.steps(lambda emit: run_loop(prompt, plan, on_answer, emit=emit))
+    return stream_steps(lambda emit: run_loop(prompt, plan, on_answer, emit=emit))
 
 
 def end_of(

@@ -23,7 +23,7 @@ from fxai.effects.cause import Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Suspend, Within
 from fxai.effects.fiber import run_fiber
-from fxai.effects.layer import MemoMap
+from fxai.effects.layer import MemoMap, build_layer
 from fxai.effects.scope import NOTHING, Scope
 from fxai.mcp.tool_definition import HINTS
 from fxai.schema.data import copy_data, is_array, is_object
@@ -233,7 +233,7 @@ def open_snapshot(bound: AnyBound) -> EffectOf[Snapshot, Any, Any]:
             return Snapshot(bound, tools, memo.into(context.merge(services)), scope)
 
         tools = served_tools(bound.toolkit)
-        built = bound.layer.build_in(memo, scope).map(make)
+        built = build_layer(bound.layer, memo, scope).map(make)
         return built.on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else scope.close(end))
 
     return Within(build)

@@ -19,7 +19,7 @@ from fxai.effects.layer import Layer
 from fxai.effects.pull import END
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Emit, Stream, StreamOf
+from fxai.effects.stream import Emit, Stream, StreamOf, pull_stream, stream_steps
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
@@ -161,7 +161,7 @@ class AnthropicModel(LanguageModel):
         sent = self._attempt(request, method, stream=True)
         if isinstance(sent, AiError):
             return StreamOf.fail(sent)
-        return StreamOf.steps(lambda emit: fx.scoped(self._read(sent, method, emit)))
+        return stream_steps(lambda emit: fx.scoped(self._read(sent, method, emit)))
 
     @fx.gen
     def _read(self, sent: PreparedRequest, method: str, emit: Emit[StreamPart]) -> Gen[None, AiError, Scope]:
@@ -170,7 +170,7 @@ class AnthropicModel(LanguageModel):
         If the stream breaks, the delayed parts precede the failure.
         """
         reader, tags = MessagesReader(sent, method=method), ThinkTags(NAME)
-        pull = yield from self._client.events(_PATH, sent.encoded, headers=sent.headers, method=method).pull()
+        pull = yield from pull_stream(self._client.events(_PATH, sent.encoded, headers=sent.headers, method=method))
         events: Effect[Any] = pull.catch_all(fx.succeed)
         failed: AiError | None = None
         while failed is None:

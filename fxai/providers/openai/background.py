@@ -19,7 +19,7 @@ from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Emit, Stream, StreamOf
+from fxai.effects.stream import Emit, Stream, pull_stream, stream_steps
 from fxai.messages.errors import AiError
 from fxai.messages.reason import NetworkError
 from fxai.providers.http.client import Client, HttpResponse
@@ -149,7 +149,7 @@ class BackgroundResponse:
         Fails with:
             AiError: If `whole` would fail, or if the connection breaks more often than `resumes` permits.
         """
-        return StreamOf.steps(lambda emit: fx.scoped(self._guard(self._read(path, body, method, emit))))
+        return stream_steps(lambda emit: fx.scoped(self._guard(self._read(path, body, method, emit))))
 
     @fx.gen
     def _read(self, path: str, body: bytes, method: str, emit: Emit[Event]) -> Gen[None, AiError]:
@@ -173,7 +173,7 @@ class BackgroundResponse:
     @fx.gen
     def _forward(self, source: Stream[Event, AiError], emit: Emit[Event]) -> Gen[None, AiError, Scope]:
         """Emit the new events of a connection."""
-        events = yield from source.pull()
+        events = yield from pull_stream(source)
         while not self._is_over:
             event: Any = yield from events
             if event is END:

@@ -23,7 +23,7 @@ from fxai.effects.layer import Layer
 from fxai.effects.pull import END
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Emit, Stream, StreamOf
+from fxai.effects.stream import Emit, Stream, StreamOf, pull_stream, stream_steps
 from fxai.messages.accumulate import gather
 from fxai.messages.errors import AiError
 from fxai.messages.part import AnyPart, Part, StreamPart
@@ -308,7 +308,7 @@ class OpenAIModel(LanguageModel):
         return self._attempt(method, lambda: prepare_request(request, model=self.name, **known))
 
     def _events(self, sent: WireRequest, whole: WireRequest, begun: list[bool]) -> Stream[StreamPart, AiError]:
-        return StreamOf.steps(lambda emit: fx.scoped(self._read(sent, whole, begun, emit)))
+        return stream_steps(lambda emit: fx.scoped(self._read(sent, whole, begun, emit)))
 
     @fx.gen
     def _read(
@@ -318,7 +318,7 @@ class OpenAIModel(LanguageModel):
         body: bytes = yield from self._attempt("ask_stream", lambda: sent.encoded)
         reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
         tags, keeps, turn = ThinkTags(NAME), self._keeps(whole), list[StreamPart]()
-        events = yield from self._source(sent, body).pull()
+        events = yield from pull_stream(self._source(sent, body))
         is_over = False
         while not is_over:
             event: Any = yield from events

@@ -35,7 +35,7 @@ from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, AwaitExit, EffectOf, FailCause, Fold, Local, Succeed, Suspend, Within
 from fxai.effects.fiber import Fiber, run_fiber
-from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.layer import LayerOf, MemoMap, build_layer
 from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.scope import Scope
 from fxai.schema.fault import SchemaError
@@ -338,7 +338,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         """
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            built = layer.build_in(memo, scope)
+            built = build_layer(layer, memo, scope)
             return built.flat_map(lambda given: Ask(lambda around: self.start()(given, around)))
 
         return LayerOf(build)

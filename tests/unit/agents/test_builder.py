@@ -110,7 +110,7 @@ def test_a_builder_is_a_value() -> None:
     assert hash(bound) == hash(agent.without_tools().with_tools(double))
     assert pickle.loads(pickle.dumps(bound)) == bound
     with pytest.raises(AttributeError):
-        bound.without_own = False
+        bound.name = "other"
     assert repr(bound) == "Agent('sums', tools=[add]).without_tools().with_tools(double)"
     assert repr(agent.builder) == "Agent('sums', tools=[add])"
 
@@ -363,7 +363,7 @@ def test_hooks_are_bound_for_the_run(backend: Backend) -> None:
 
     assert answer.ended == "stopped"
     assert heard == ["own?", "bound?", "own1", "bound1", "own?", "bound?", "own2", "bound2"]
-    assert own.hooks.stop_when == ()
+    assert repr(own).count("stop_when") == 0
 
 
 def test_hooks_may_be_effects_that_fail(backend: Backend) -> None:

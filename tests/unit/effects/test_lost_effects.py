@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from fxai.effects import Backend, Layer, Stream, fx, runtime
+from fxai.effects.stream import stream_steps
 
 NOT_RUN = re.escape("the program returned an effect that was not run. Write `return (yield from effect)`")
 
@@ -32,7 +33,7 @@ def _programs(lost: Callable[[], Any]) -> dict[str, Any]:
         "Stream.ensuring": numbers.ensuring(lost()).drain(),
         "Stream.on_exit": numbers.on_exit(lambda _: lost()).drain(),
         "Stream.emitting": Stream.emitting(lambda _: lost()).drain(),
-        "Stream.steps": Stream.steps(lambda _: lost()).drain(),
+        "stream_steps": stream_steps(lambda _: lost()).drain(),
         "the end of a run": lost(),
     }
 

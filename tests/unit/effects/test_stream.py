@@ -12,6 +12,7 @@ from returns.maybe import Nothing, Some
 
 from fxai.effects import Backend, Cause, Context, Effect, Emit, Fail, Failed, Gen, Scope, Stream, StreamOf, Tag, fx
 from fxai.effects.pull import END
+from fxai.effects.stream import pull_stream
 from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, boom, ending_of, running_tasks, turns
 
@@ -504,7 +505,7 @@ def test_a_stream_can_be_pulled_by_hand() -> None:
 
     @fx.gen
     def program() -> Gen[list[Any], Any, Scope]:
-        pull = yield from Stream.make(1, 2).pull()
+        pull = yield from pull_stream(Stream.make(1, 2))
         values: list[Any] = []
         for _ in range(4):
             values.append((yield from pull))  # noqa: PERF401
@@ -520,7 +521,7 @@ def test_the_end_stays_the_end(name: str, backend: Backend) -> None:
 
     @fx.gen
     def program() -> Gen[list[Any], Any, Scope]:
-        pull = yield from TRANSFORMED[name](Stream.make(1, 2)).pull()
+        pull = yield from pull_stream(TRANSFORMED[name](Stream.make(1, 2)))
         while (yield from pull) is not END:
             pass
         return [(yield from pull), (yield from pull)]

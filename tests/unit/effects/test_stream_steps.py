@@ -10,6 +10,7 @@ import pytest
 
 from fxai.effects import Backend, Cause, Die, Effect, Emit, Fail, Failed, Gen, Layer, Stream, StreamOf, Tag, fx
 from fxai.effects.pull import END
+from fxai.effects.stream import pull_stream, stream_steps
 from tests.kit.journal import Journal, running_tasks
 
 
@@ -34,7 +35,7 @@ def numbers(journal: Journal, until: int = 3, wait: float = 0) -> StreamOf[int, 
 
         return fx.gen(body)()
 
-    return StreamOf.steps(program)
+    return stream_steps(program)
 
 
 def test_it_runs_from_one_value_to_the_next(backend: Backend) -> None:
@@ -53,16 +54,16 @@ def test_a_program_that_awaits_nothing_needs_no_event_loop() -> None:
     def twice(emit: Emit[int]) -> Effect[None]:
         return Stream.make(1, 2).for_each(lambda n: emit(n).and_then(emit(10 * n)))
 
-    assert fx.run_sync(Stream.steps(twice).collect()) == [1, 10, 2, 20]
-    assert fx.run_sync(Stream.steps(lambda _: fx.succeed(None)).collect()) == []
+    assert fx.run_sync(stream_steps(twice).collect()) == [1, 10, 2, 20]
+    assert fx.run_sync(stream_steps(lambda _: fx.succeed(None)).collect()) == []
 
 
 def test_after_the_end_there_is_the_end() -> None:
     """However often it is asked."""
 
     def read() -> Gen[list[Any], Any, Any]:
-        stream: StreamOf[int, Any, Any] = StreamOf.steps(lambda emit: emit(1))
-        pull = yield from stream.pull()
+        stream: StreamOf[int, Any, Any] = stream_steps(lambda emit: emit(1))
+        pull = yield from pull_stream(stream)
         values: list[Any] = []
         for _ in range(4):
             values.append((yield from pull))  # noqa: PERF401
@@ -81,10 +82,10 @@ def test_what_the_program_fails_with_the_stream_fails_with(backend: Backend) -> 
         return fails(emit).catch_all(lambda _: emit(2))
 
     read: list[int] = []
-    end = fx.run_exit(Stream.steps(fails).for_each(lambda n: fx.sync(lambda: read.append(n))), backend=backend)
+    end = fx.run_exit(stream_steps(fails).for_each(lambda n: fx.sync(lambda: read.append(n))), backend=backend)
     assert end == Failed(Cause((Fail("no"),)))
     assert read == [1]
-    assert fx.run(Stream.steps(handles).collect(), backend=backend) == [1, 2]
+    assert fx.run(stream_steps(handles).collect(), backend=backend) == [1, 2]
 
 
 def test_a_bug_is_a_defect_of_the_reader() -> None:
@@ -94,7 +95,7 @@ def test_a_bug_is_a_defect_of_the_reader() -> None:
         return emit(1).map(lambda _: 1 / 0).as_(None)
 
     with pytest.raises(ZeroDivisionError):
-        fx.run_sync(Stream.steps(broken).collect())
+        fx.run_sync(stream_steps(broken).collect())
 
 
 @pytest.mark.parametrize("after", [0, 1])
@@ -109,7 +110,7 @@ def test_what_stops_the_program_stops_its_reader(backend: Backend, after: int) -
         emitted = emit(1) if after else fx.succeed(None)
         return emitted.and_then(fx.sync(stop)).ensuring(journal.note("closed"))
 
-    stream = Stream.steps(program)
+    stream = stream_steps(program)
     with pytest.raises(SystemExit):
         fx.run(stream.collect(), backend=backend)
     with pytest.raises(SystemExit):
@@ -142,7 +143,7 @@ def test_no_handler_of_the_program_sees_that_the_reader_left() -> None:
 
         return fx.gen(body)().exit().and_then(journal.note("went on")).catch_all(lambda _: journal.note("handled"))
 
-    assert fx.run_sync(Stream.steps(program).take(1).collect()) == [1]
+    assert fx.run_sync(stream_steps(program).take(1).collect()) == [1]
     assert journal.lines == ["closed"]
 
 
@@ -152,7 +153,7 @@ def test_what_fails_when_the_reader_left_is_told() -> None:
     def program(emit: Emit[int]) -> Effect[None]:
         return emit(1).ensuring(fx.sync(lambda: 1 / 0).as_(None))
 
-    end = fx.run_sync(Stream.steps(program).take(1).collect().exit())
+    end = fx.run_sync(stream_steps(program).take(1).collect().exit())
     assert isinstance(end, Failed)
     assert [type(reason.defect) for reason in end.cause.reasons if isinstance(reason, Die)] == [ZeroDivisionError]
 
@@ -166,7 +167,7 @@ def test_services_of_the_program_stay_its_own(backend: Backend) -> None:
         )
         return fx.service(Base).flat_map(emit).and_then(inner).and_then(fx.service(Base).flat_map(emit))
 
-    stream: StreamOf[int, Any, Any] = StreamOf.steps(around).provide(Layer.succeed(Base, 1))
+    stream: StreamOf[int, Any, Any] = stream_steps(around).provide(Layer.succeed(Base, 1))
     seen = stream.map_effect(lambda n: fx.service(Base).map(lambda outer: (n, outer)))
     assert fx.run(seen.collect().provide(Layer.succeed(Base, 9)), backend=backend) == [(1, 9), (5, 9), (5, 9), (1, 9)]
 
@@ -182,7 +183,7 @@ def test_a_value_that_is_emitted_beside_the_program_is_a_defect(backend: Backend
 
     for program in (beside, timed):
         with pytest.raises(RuntimeError, match=r"StreamOf\.emitting"):
-            fx.run(Stream.steps(program).collect(), backend=backend)
+            fx.run(stream_steps(program).collect(), backend=backend)
 
 
 @pytest.mark.parametrize("wait", [0, 30])
@@ -197,7 +198,7 @@ def test_a_cancelled_reader_cancels_it(backend: Backend, wait: float) -> None:
 
     async def main() -> None:
         async with anyio.create_task_group() as group:
-            reading = Stream.steps(program).for_each(lambda _: fx.sleep(30))
+            reading = stream_steps(program).for_each(lambda _: fx.sleep(30))
             group.start_soon(lambda: fx.run_async(reading))
             await begun.wait()
             await anyio.wait_all_tasks_blocked()
@@ -226,7 +227,7 @@ def test_streams_of_streams_have_room(backend: Backend) -> None:
     def nested(depth: int) -> StreamOf[int, Any, Any]:
         stream: StreamOf[int, Any, Any] = Stream.make(1, 2)
         for _ in range(depth):
-            stream = StreamOf.steps(lambda emit, inner=stream: inner.for_each(emit))  # type: ignore[misc]
+            stream = stream_steps(lambda emit, inner=stream: inner.for_each(emit))  # type: ignore[misc]
         return stream
 
     assert fx.run(nested(300).collect(), backend=backend) == [1, 2]
@@ -254,6 +255,6 @@ def test_the_scope_of_the_program_is_its_own(backend: Backend) -> None:
         held = fx.scoped(fx.acquire_release(journal.note("open"), lambda _: journal.note("shut")).and_then(emit("a")))
         return held.and_then(emit("b"))
 
-    stream = StreamOf.steps(program).tap(journal.note)
+    stream = stream_steps(program).tap(journal.note)
     assert fx.run(stream.collect(), backend=backend) == ["a", "b"]
     assert journal.lines == ["open", "a", "shut", "b"]

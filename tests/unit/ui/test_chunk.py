@@ -9,6 +9,7 @@ import pytest
 from fxai import fx
 from fxai.effects import Backend, Cause, Die, Fail, Failed, Interrupt, StreamOf
 from fxai.effects.effect import FailCause, Succeed, Sync
+from fxai.effects.stream import stream_steps
 from fxai.messages import (
     ApprovalRequest,
     File,
@@ -119,7 +120,7 @@ def test_metadata_of_the_message_comes_after_each_step(make: Any, told: list[Any
 
 def _stream(end: Any) -> StreamOf[Any, Any, None]:
     """An answer that says something, and then ends so."""
-    return StreamOf.make(TextStart("t")).concat(StreamOf.steps(lambda _: end))
+    return StreamOf.make(TextStart("t")).concat(stream_steps(lambda _: end))
 
 
 @pytest.mark.parametrize(
