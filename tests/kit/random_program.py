@@ -111,7 +111,8 @@ LEAVES: dict[str, Node] = {
 
 def stepped(produce: Callable[[Any], Program]) -> Any:
     """A stream that runs the program from one emitted value to the next."""
-    return stream_steps(produce)
+    steps: Any = stream_steps
+    return steps(produce)
 
 
 def left(world: World, program: Program) -> Program:
