@@ -164,6 +164,13 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def bench(session: nox.Session) -> None:
+    """Compare the costs with rivals, each in its own environment. `-- --compare` prints what became worse."""
+    session.install("-e", ".[dev-servers]")
+    session.run("python", "-m", "tests.benchmarks.rivals", *session.posargs)
+
+
+@nox.session(python="3.11")
+def costs(session: nox.Session) -> None:
     """Measure the costs beside a program written by hand."""
     session.install("-e", ".[dev-servers]")
     session.run("python", "-m", "tests.benchmarks", *session.posargs)

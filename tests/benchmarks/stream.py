@@ -17,7 +17,7 @@ from fxai.tools import Tool, Toolkit
 from tests.benchmarks import hand, wires
 from tests.benchmarks.measure import FXAI, HAND, Budget, Measured, Work, measure
 
-__all__ = ["works"]
+__all__ = ["Wire", "works"]
 
 FEW = "200 deltas"
 submit = Tool.make("submit", parameters=hand.Submission, success=dict[str, Any])

@@ -1,15 +1,10 @@
-"""Runs as streams that pages read: the encoders, and the whole application, asked without a socket.
-
-Where `pydantic-ai-slim[ui]` is installed, its adapter of the same protocol does the same work in the same run.
-"""
+"""Runs as streams that pages read: the encoders, and the whole application, asked without a socket."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
@@ -39,10 +34,11 @@ from fxai.ui import (
     to_event,
 )
 from tests.benchmarks.measure import FXAI, HAND, Budget, Work
+from tests.benchmarks.rivals.inputs import Exchange
 
-__all__ = ["works"]
+__all__ = ["Words", "works"]
 
-PEER, FEW, ONE = "pydantic-ai", "the same, a tenth as long", "one reader"
+FEW, ONE = "the same, a tenth as long", "one reader"
 WORD = "word "
 FLAT = 1.3
 FREE = AppOptions(turns_per_minute=10**9, ag_ui=True)
@@ -51,64 +47,14 @@ FREE = AppOptions(turns_per_minute=10**9, ag_ui=True)
 def works() -> Iterator[Work]:
     """What a delta costs, what a message before it does, what a first chunk does, and what each reader more does."""
     loop = asyncio.new_event_loop()
-    peer = Peer() if find_spec("pydantic_ai") else None
-    yield from _encoders(loop.run_until_complete, peer)
+    yield from _encoders(loop.run_until_complete)
     for work in (_deltas, _first_chunks, _messages):
-        yield from work(loop.run_until_complete, peer)
+        yield from work(loop.run_until_complete)
     yield from _readers(loop.run_until_complete)
     loop.close()
 
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
-
-
-class Peer:
-    """The adapter of pydantic-ai: its encoder, and an application with it."""
-
-    def __init__(self) -> None:
-        """What is measured of it."""
-        self._agent: Any = import_module("pydantic_ai").Agent
-        self._model: Any = import_module("pydantic_ai.models.function").FunctionModel
-        self._adapter: Any = import_module("pydantic_ai.ui.vercel_ai").VercelAIAdapter
-
-    def agent(self, deltas: int) -> Any:
-        """An agent whose model gives that many."""
-
-        async def stream(_: Any, __: Any) -> AsyncIterator[str]:
-            for _ in range(deltas):
-                yield WORD
-
-        return self._agent(self._model(stream_function=stream))
-
-    def adapter(self, deltas: int) -> Any:
-        """The adapter of one request."""
-        asked = self._adapter.build_run_input(_body())
-        return self._adapter(agent=self.agent(deltas), run_input=asked, accept=None)
-
-    async def events(self, deltas: int) -> list[Any]:
-        """The events that its encoder is given."""
-        return [event async for event in self.adapter(deltas).run_stream_native()]
-
-    async def encode(self, deltas: int, events: list[Any]) -> None:
-        """What its encoder does with them."""
-
-        async def give() -> AsyncIterator[Any]:
-            for event in events:
-                yield event
-
-        adapter = self.adapter(deltas)
-        async for _ in adapter.encode_stream(adapter.transform_stream(give())):
-            pass
-
-    def app(self, deltas: int) -> Any:
-        """The application that its manual shows."""
-        agent = self.agent(deltas)
-
-        async def answer(request: Request) -> Response:
-            answered: Response = await self._adapter.dispatch_request(request, agent=agent)
-            return answered
-
-        return Starlette(routes=[Route("/api/chat", answer, methods=["POST"])])
 
 
 # -- the encoders
@@ -118,7 +64,7 @@ def _parts(deltas: int) -> list[StreamPart]:
     return [TextStart("t"), *(TextDelta("t", WORD) for _ in range(deltas)), TextEnd("t"), Finish("stop")]
 
 
-def _encoders(run: Run, peer: Peer | None) -> Iterator[Work]:
+def _encoders(run: Run) -> Iterator[Work]:
     few = partial(_again, lambda: run(_encode(_parts(1_000))), 10)
     for deltas in (1_000, 10_000):
         parts = _parts(deltas)
@@ -127,9 +73,6 @@ def _encoders(run: Run, peer: Peer | None) -> Iterator[Work]:
             HAND: partial(_run, run, _encode_by_hand, deltas),
         }
         budgets: list[Budget] = []
-        if peer is not None:
-            contenders[PEER] = partial(_run, run, peer.encode, deltas, run(peer.events(deltas)))
-            budgets.append(Budget(1, PEER))
         if deltas > 1_000:
             contenders[FEW] = few
             budgets.append(Budget(FLAT, FEW))
@@ -226,64 +169,12 @@ def _body(conversation: str | None = None, before: int = 0) -> bytes:
     )
 
 
-class Exchange:
-    """A request, asked of an application without a socket, and its answer."""
-
-    def __init__(self, app: Any, body: bytes, path: str = "/api/chat") -> None:
-        """A POST of a body."""
-        self._app = app
-        self._bodies = [body]
-        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
-        self._scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": "POST",
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "root_path": "",
-            "query_string": b"",
-            "headers": headers,
-            "client": ("127.0.0.1", 1),
-        }
-        self.status = 0
-        self.size = 0
-        self._began = asyncio.Event()
-
-    async def _receive(self) -> dict[str, Any]:
-        if self._bodies:
-            return {"type": "http.request", "body": self._bodies.pop(), "more_body": False}
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def _send(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        elif message["body"]:
-            self.size += len(message["body"])
-            self._began.set()
-
-    async def read(self) -> None:
-        """The whole answer."""
-        await self._app(self._scope, self._receive, self._send)
-        assert self.status == 200
-        assert self.size > 0
-
-    async def read_first(self) -> None:
-        """Its first chunk; then the client leaves."""
-        reading = asyncio.ensure_future(self._app(self._scope, self._receive, self._send))
-        await self._began.wait()
-        reading.cancel()
-        await asyncio.wait([reading])
-
-
 def _whole(run: Run, app: Any, times: int = 1) -> None:
     for _ in range(times):
         run(Exchange(app, _body()).read())
 
 
-def _deltas(run: Run, peer: Peer | None) -> Iterator[Work]:
+def _deltas(run: Run) -> Iterator[Work]:
     few = partial(_whole, run, _app(1_000), 10)
     for deltas in (1_000, 10_000):
         contenders: dict[str, Callable[[], object]] = {
@@ -291,16 +182,13 @@ def _deltas(run: Run, peer: Peer | None) -> Iterator[Work]:
             HAND: partial(_whole, run, _app_by_hand(deltas)),
         }
         budgets: list[Budget] = []
-        if peer is not None:
-            contenders[PEER] = partial(_whole, run, peer.app(deltas))
-            budgets.append(Budget(0.5, PEER))
         if deltas > 1_000:
             contenders[FEW] = few
             budgets.append(Budget(FLAT, FEW))
         yield Work(f"a delta of the application, of {deltas:,}", contenders, deltas, tuple(budgets))
 
 
-def _first_chunks(run: Run, peer: Peer | None) -> Iterator[Work]:
+def _first_chunks(run: Run) -> Iterator[Work]:
     """From the request to the first chunk of an answer of three words."""
 
     def first(app: Any) -> None:
@@ -311,13 +199,10 @@ def _first_chunks(run: Run, peer: Peer | None) -> Iterator[Work]:
         FXAI: partial(first, _app(3)),
         HAND: partial(first, _app_by_hand(3)),
     }
-    if peer is not None:
-        contenders[PEER] = partial(first, peer.app(3))
-    # the peer keeps neither the conversation nor the stream
-    yield Work("a first chunk", contenders, 20, (Budget(2, PEER),) if peer is not None else ())
+    yield Work("a first chunk", contenders, 20)
 
 
-def _messages(run: Run, _: Peer | None) -> Iterator[Work]:
+def _messages(run: Run) -> Iterator[Work]:
     """A request in a conversation of so many messages, which the client repeats and the server has kept."""
     few = partial(_go_on, run, _talk(100), 50, 10)
     for messages in (100, 1_000):
