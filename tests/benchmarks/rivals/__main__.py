@@ -105,8 +105,8 @@ def _ratio(contenders: dict[str, Contender], row: Row, rounds: int) -> Ratio:
         for costs, who, work in turns if number % 2 else reversed(turns):
             costs.append(contenders[who].ask(**{kind: work})[figure])
     scale = 1.0 if row.memory else QUIET
-    costs = [cost * scale for cost in mine], [cost * scale for cost in theirs]
-    return Ratio.of(row.name, row.beside, row.target, *costs, memory=row.memory)
+    scaled = [cost * scale for cost in mine], [cost * scale for cost in theirs]
+    return Ratio.of(row.name, row.beside, row.target, *scaled, memory=row.memory)
 
 
 _STATEMENTS = {
