@@ -5,17 +5,13 @@ A core schema is plain data: each node is a `dict` with its kind as `type`. pyda
 >>> core = {"type": "list", "items_schema": {"type": "int", "gt": 0}}
 >>> [node["type"] for node in nodes_of(core)]
 ['list', 'int']
->>> exact_core(core, {"type": "array", "items": {"type": "integer", "exclusiveMinimum": 0}})
-{'type': 'list', 'items_schema': {'type': 'int', 'gt': 0, 'strict': True}}
->>> exact_core(core, {"type": "array", "items": {"type": "integer"}}) is None
-True
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, final, get_args, get_origin
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, ForwardRef, Literal, TypeAlias, Union, cast, final, get_args, get_origin
 
 import msgspec
 
@@ -284,39 +280,47 @@ def hides_input(node: _Node) -> bool:
     return config.get("hide_input_in_errors") is True
 
 
-# ---- a core schema that equals its JSON Schema
+# ---- a quick check of the data
 
 
-def exact_core(core: _Node, document: Any) -> _Node | None:
-    """Return a core schema of the JSON data of a type, if it accepts exactly the data that the JSON Schema accepts.
+_CONFIG: Final = ("title", "extra_fields_behavior", "frozen")
+_SCALARS: Final = ("str", "int", "float", "bool", "none")
+_ALIKE: Final = frozenset(
+    (
+        *(*_SCALARS, "any", "default", "dict", "enum", "list", "literal", "nullable", "union", "tagged-union"),
+        *("definitions", "definition-ref", "model", "model-field", "model-fields"),
+    )
+)
 
-    A validator of the result can replace the validation by the JSON Schema. Its scalars are strict. Its models are
-    typed dicts, so that it creates no objects. Only `3.0` for an integer is an exception: JSON Schema accepts `3.0`,
-    and the strict scalar refuses it. Return None if the two differ, or if this module cannot compare them: for
-    validators, patterns, and types without a form of their own in JSON.
+
+def reads_alike(node: _Node) -> bool:
+    """Return whether a node reads a JSON value exactly as it reads JSON text."""
+    strict = node.get("strict") and node["type"] not in _SCALARS
+    own = node.get("custom_init") or node.get("post_init")
+    return node["type"] in _ALIKE and all(name in _CONFIG for name in node.get("config") or ()) and not (strict or own)
+
+
+def data_type(document: Any) -> Any | None:
+    """Return a type of `msgspec` that accepts only values that a JSON Schema accepts, as a quick check.
+
+    The type can refuse valid values, such as `3.0` for an integer. Return None if such a type does not exist: for
+    patterns, constants of mixed types, and objects that no property distinguishes.
+
+    >>> data_type({"type": "array", "items": {"type": "string", "maxLength": 3}})
+    list[typing.Annotated[str, msgspec.Meta(max_length=3)]]
     """
+    types = _DataTypes(document)
     try:
-        return _Comparison(document).of(core, document)
-    except (_InexactError, KeyError, TypeError, ValueError, AttributeError):
+        tp = types.of(document)
+        types.tie()
+        _ = msgspec.json.Decoder(tp)
+    except (_InexactError, TypeError, ValueError, OverflowError, KeyError, NameError):
         return None
+    return tp
 
 
 class _InexactError(Exception):
-    """The core schema and the JSON Schema differ, or fxai cannot compare them."""
-
-
-_ANNOTATIONS: Final = ("$defs", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly")
-_NUMERIC: Final = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
-_SCALARS: Final[dict[str, tuple[str, dict[str, str]]]] = {
-    "str": ("string", {"min_length": "minLength", "max_length": "maxLength"}),
-    "int": ("integer", {**_NUMERIC, "multiple_of": "multipleOf"}),
-    "float": ("number", _NUMERIC),
-    "bool": ("boolean", {}),
-    "none": ("null", {}),
-}
-_SILENT: Final = ("type", "metadata", "ref", "serialization")
-"""The parts of a node that do not change the accepted data."""
-_CONFIG: Final = ("title", "extra_fields_behavior", "frozen")
+    """The schema has no type of `msgspec`."""
 
 
 def _hold(same: object) -> None:
@@ -325,249 +329,120 @@ def _hold(same: object) -> None:
 
 
 @final
-class _Comparison:
-    """A comparison, with the definitions of the core schema and their locations in the JSON Schema."""
+class _DataTypes:
+    """The types of the schemas in a document. A definition has a type for each property that tags it."""
 
     def __init__(self, document: Any) -> None:
-        self._document = document
-        self._known: dict[str, _Node] = {}
-        self._locations: dict[str, Any] = {}
-        self._done: dict[str, _Node] = {}
+        self._definitions = document.get("$defs", {}) if is_object(document) else {}
+        self._known: dict[tuple[str, str | None], tuple[str, Any]] = {}
+        self._structs: list[Any] = []
 
-    def of(self, node: _Node, location: Any, extra: str = "ignore") -> _Node:
-        """Return the node of the JSON data.
+    def of(self, schema: Any, tag: str | None = None) -> Any:
+        """Return the type of a schema. If a property tags an object, `tag` is its name.
 
         Raises:
-            _InexactError: The node and the place differ.
+            _InexactError: If the schema has no type.
         """
-        kind = node["type"]
-        if kind in _SCALARS:
-            return _scalar(node, self._follow(location))
-        return _COMPARISONS[kind](self, node, location, extra)
+        _hold(schema is True or is_object(schema))
+        words = {} if schema is True else {name: schema[name] for name in schema if name not in _ANNOTATIONS}
+        if "$ref" in words:
+            _hold(words.pop("required", [tag]) == [tag] and len(words) == 1)
+            return self._definition(words["$ref"], tag)
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in words:
+                _hold(len(words) == 1)
+                return self._union(words[keyword], exclusive=keyword == "oneOf")
+        if "const" in words or "enum" in words:
+            values = [words.pop("const")] if "const" in words else words.pop("enum")
+            _hold(all(type(value) is str for value in values) and words in ({}, {"type": "string"}))
+            return _LITERAL[tuple(values)]
+        return self._of_kind(words.pop("type"), words, tag) if words else Any
 
-    def _follow(self, location: Any) -> dict[str, Any]:
-        """Return the keywords of a place, without its annotations, and with the target of its reference."""
-        keywords = {name: value for name, value in location.items() if name not in _ANNOTATIONS}
-        if "$ref" not in keywords:
-            return keywords
-        _hold(len(keywords) == 1)
-        return self._follow(self._target(keywords["$ref"]))
+    def _of_kind(self, kind: str, words: dict[str, Any], tag: str | None) -> Any:
+        if "properties" in words:
+            _hold(kind == "object")
+            return self._struct(words, tag)
+        if kind == "object":
+            tp = _DICT[str, self.of(words.pop("additionalProperties", True))]
+        elif kind == "array":
+            tp = _LIST[self.of(words.pop("items", True))]
+        else:
+            tp = _PLAIN[kind]
+        names = _LIMITS[kind]
+        bounds = {names[keyword]: bound for keyword, bound in words.items()}
+        if kind == "number":  # NaN is not within any bounds
+            least, most = {} if "gt" in bounds else {"ge": -_LARGEST}, {} if "lt" in bounds else {"le": _LARGEST}
+            bounds = {**least, **most, **bounds}
+        return _ANNOTATED[tp, msgspec.Meta(**bounds)] if bounds else tp
 
-    def _target(self, reference: str) -> Any:
-        return self._document["$defs"][reference.removeprefix("#/$defs/")]
+    def _struct(self, words: dict[str, Any], tag: str | None) -> Any:
+        properties, required = words.pop("properties"), words.pop("required", ())
+        others = words.pop("additionalProperties", True)
+        _hold(isinstance(others, bool) and not words and all(name in properties for name in required))
+        fields: list[tuple[str, Any, Any]] = []
+        for at, (name, inner) in enumerate(properties.items()):
+            if name != tag:
+                default = msgspec.NODEFAULT if name in required else None
+                fields.append((f"field_{at}", self.of(inner), msgspec.field(name=name, default=default)))
+        made = msgspec.defstruct(
+            "Data",
+            fields,
+            kw_only=True,
+            gc=False,
+            forbid_unknown_fields=not others,
+            tag_field=tag,
+            tag=None if tag is None else properties[tag]["const"],
+        )
+        self._structs.append(made)
+        return made
 
-    # ---- references
+    def _union(self, arms: list[Any], *, exclusive: bool) -> Any:
+        objects = [inner for arm in arms if "properties" in (inner := self._follow(arm))]
+        tags = [
+            name
+            for name in (objects[0]["properties"] if len(objects) > 1 else ())
+            if all(isinstance(arm["properties"].get(name, {}).get("const"), str) for arm in objects)
+        ]
+        _hold(not exclusive or (tags and len(objects) == len(arms)))
+        tag = tags[0] if tags else None
+        return _UNION[tuple(self.of(arm, tag if "properties" in self._follow(arm) else None) for arm in arms)]
 
-    def definitions(self, node: _Node, location: Any, _: str) -> _Node:
-        self._known = {one["ref"]: one for one in node["definitions"]}
-        schema = self.of(node["schema"], location)
-        return {"type": "definitions", "schema": schema, "definitions": list(self._done.values())}
+    # ---- definitions
 
-    def reference(self, node: _Node, location: Any, _: str) -> _Node:
-        name = node["schema_ref"]
-        described = self._target(location["$ref"]) if "$ref" in location else location
-        if name not in self._locations:
-            self._locations[name] = described
-            self._done[name] = {}  # the definition can refer to itself
-            self._done[name] = self.of(self._known[name], described)
-        _hold(self._bare(self._locations[name]) == self._bare(described))
-        return node
+    def _follow(self, schema: Any) -> Any:
+        return self._definitions[schema["$ref"].removeprefix(_DEFS)] if "$ref" in schema else schema
 
-    def _bare(self, location: Any) -> dict[str, Any]:
-        return {name: value for name, value in location.items() if name not in _ANNOTATIONS}
+    def _definition(self, reference: str, tag: str | None) -> Any:
+        key = (reference, tag)
+        if key not in self._known:
+            name = f"data_{len(self._known)}"
+            self._known[key] = name, ForwardRef(name)  # the definition can refer to itself
+            self._known[key] = name, self.of(self._follow({"$ref": reference}), tag)
+        return self._known[key][1]
 
-    # ---- objects
-
-    def model(self, node: _Node, location: Any, _: str) -> _Node:
-        config: dict[str, Any] = node.get("config") or {}
-        _hold(all(name in _CONFIG for name in config))
-        _hold(not (node.get("custom_init") or node.get("post_init") or node.get("strict")))
-        inner = self.of(node["schema"], location, config.get("extra_fields_behavior", "ignore"))
-        return {**inner, "ref": node["ref"]} if "ref" in node else inner
-
-    def fields(self, node: _Node, location: Any, extra: str) -> _Node:
-        keywords, fields = self._follow(location), node["fields"]
-        _hold("extras_schema" not in node and "extras_keys_schema" not in node)
-        names = {name: field.get("validation_alias", name) for name, field in fields.items()}
-        needed = {names[name] for name, field in fields.items() if field["schema"]["type"] != "default"}
-        properties, extra = keywords.pop("properties"), node.get("extra_behavior", extra)
-        _hold(keywords.pop("type") == "object" and properties.keys() == set(names.values()))
-        _hold(set(keywords.pop("required", ())) == needed)
-        _hold(keywords == _EXTRA[extra])
-        compared: dict[str, _Node] = {
-            alias: {
-                "type": "typed-dict-field",
-                "schema": self.of(fields[name]["schema"], properties[alias]),
-                "required": alias in needed,
-            }
-            for name, alias in names.items()
-        }
-        return {"type": "typed-dict", "fields": compared, "extra_behavior": extra}
-
-    def default(self, node: _Node, location: Any, _: str) -> _Node:
-        _hold(node.get("on_error", "raise") == "raise")
-        return self.of(node["schema"], location)
-
-    def mapping(self, node: _Node, location: Any, _: str) -> _Node:
-        keywords, values = self._follow(location), node.get("values_schema", {"type": "any"})
-        _hold(all(name in _SILENT for name in node["keys_schema"]) and node["keys_schema"]["type"] == "str")
-        inside = keywords.pop("additionalProperties", {})
-        _hold(_bounds(node, {"min_length": "minProperties", "max_length": "maxProperties"}, "object") == keywords)
-        return {**node, "values_schema": self.of(values, {} if inside is True else inside)}
-
-    # ---- arrays, unions, and constants
-
-    def array(self, node: _Node, location: Any, _: str) -> _Node:
-        keywords = self._follow(location)
-        items = self.of(node.get("items_schema", {"type": "any"}), keywords.pop("items", {}))
-        _hold(_bounds(node, {"min_length": "minItems", "max_length": "maxItems"}, "array") == keywords)
-        return {**node, "items_schema": items}
-
-    def nullable(self, node: _Node, location: Any, _: str) -> _Node:
-        keywords = self._follow(location)
-        _hold(keywords.keys() == {"anyOf"} and keywords["anyOf"][1:] == [{"type": "null"}])
-        return {**node, "schema": self.of(node["schema"], keywords["anyOf"][0])}
-
-    def union(self, node: _Node, location: Any, _: str) -> _Node:
-        keywords = self._follow(location)
-        _hold(keywords.keys() == {"anyOf"} and node.get("mode", "smart") == "smart")
-        choices: list[Any] = [one[0] if type(one) is tuple else one for one in node["choices"]]
-        compared = [self.of(one, arm) for one, arm in zip(choices, keywords["anyOf"], strict=True)]
-        return {**node, "choices": compared}
-
-    def choice(self, node: _Node, location: Any, _: str) -> _Node:
-        keywords, choices, tag = self._follow(location), node["choices"], node["discriminator"]
-        _hold(keywords.keys() == {"oneOf"} and isinstance(tag, str) and all(isinstance(one, str) for one in choices))
-        listed = list(choices.values())
-        alike: list[_Node] = [one for at, one in enumerate(listed) if one not in listed[:at]]  # one can have two tags
-        arms: list[Any] = keywords["oneOf"]
-        _hold(all(arm["required"] == [tag] and "$ref" in arm for arm in arms))
-        described = [{key: value for key, value in arm.items() if key != "required"} for arm in arms]
-        compared = [self.of(one, arm) for one, arm in zip(alike, described, strict=True)]
-        return {**node, "choices": {name: compared[alike.index(one)] for name, one in choices.items()}}
-
-    def literal(self, node: _Node, location: Any, _: str) -> _Node:
-        _hold(self._follow(location) == _constants(node["expected"]))
-        return node
-
-    def enum(self, node: _Node, location: Any, _: str) -> _Node:
-        _hold("missing" not in node and self._follow(location) == _constants([one.value for one in node["members"]]))
-        return node
-
-    def anything(self, node: _Node, location: Any, _: str) -> _Node:
-        _hold(self._follow(location) == {})
-        return node
+    def tie(self) -> None:
+        """Define the names of the definitions in each struct, because a struct can refer to them."""
+        for struct in self._structs:
+            for name, tp in self._known.values():
+                setattr(struct, name, tp)
 
 
-_COMPARISONS: Final[dict[str, Callable[[_Comparison, _Node, Any, str], _Node]]] = {
-    "any": _Comparison.anything,
-    "default": _Comparison.default,
-    "definition-ref": _Comparison.reference,
-    "definitions": _Comparison.definitions,
-    "dict": _Comparison.mapping,
-    "enum": _Comparison.enum,
-    "list": _Comparison.array,
-    "literal": _Comparison.literal,
-    "model": _Comparison.model,
-    "model-fields": _Comparison.fields,
-    "nullable": _Comparison.nullable,
-    "tagged-union": _Comparison.choice,
-    "union": _Comparison.union,
+_DEFS: Final = "#/$defs/"
+_ANNOTATIONS: Final = ("$defs", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly")
+_NUMERIC: Final = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
+_LIMITS: Final[dict[str, dict[str, str]]] = {
+    "string": {"minLength": "min_length", "maxLength": "max_length"},
+    "integer": {**_NUMERIC, "multipleOf": "multiple_of"},
+    "number": _NUMERIC,
+    "boolean": {},
+    "null": {},
+    "array": {"minItems": "min_length", "maxItems": "max_length"},
+    "object": {"minProperties": "min_length", "maxProperties": "max_length"},
 }
-_EXTRA: Final[dict[str, dict[str, Any]]] = {
-    "ignore": {},
-    "allow": {"additionalProperties": True},
-    "forbid": {"additionalProperties": False},
-}
-
-
-def _scalar(node: _Node, keywords: dict[str, Any]) -> _Node:
-    kind, bounds = _SCALARS[node["type"]]
-    _hold(all(name in (*bounds, "allow_inf_nan", "strict", *_SILENT) for name in node))
-    _hold(_bounds(node, bounds, kind) == keywords)
-    strict = {**node, "strict": True} if kind != "null" else node
-    return {**strict, "allow_inf_nan": False} if kind == "number" else strict  # JSON has no NaN
-
-
-def _bounds(node: _Node, names: dict[str, str], kind: str) -> dict[str, Any]:
-    """Return the keywords of a kind of JSON, with the bounds of a node."""
-    return {"type": kind, **{keyword: node[name] for name, keyword in names.items() if node.get(name) is not None}}
-
-
-def _constants(values: Any) -> dict[str, Any]:
-    """Return the keywords of a value that is one of these strings."""
-    _hold(all(type(value) is str for value in values))
-    return {"type": "string", **({"const": values[0]} if len(values) == 1 else {"enum": list(values)})}
-
-
-# ---- the same data as a type of msgspec
-
-
-def data_type(exact: _Node) -> Any | None:
-    """Return a type of `msgspec` that accepts no other data than a result of `exact_core`, and is checked sooner.
-
-    Return None if such a type does not exist: for recursive data and for most unions.
-
-    >>> data_type({"type": "list", "items_schema": {"type": "str", "max_length": 3, "strict": True}})
-    list[typing.Annotated[str, msgspec.Meta(max_length=3)]]
-    """
-    try:
-        tp = _data_type(exact, {one["ref"]: one for one in exact.get("definitions", ())}, ())
-        _ = msgspec.json.Decoder(tp)
-    except (_InexactError, TypeError, ValueError, OverflowError):
-        return None
-    return tp
-
-
-def _data_type(node: _Node, known: dict[str, _Node], inside: tuple[str, ...]) -> Any:
-    kind = node["type"]
-    if kind == "definitions":
-        return _data_type(node["schema"], known, inside)
-    if kind == "definition-ref":
-        name = node["schema_ref"]
-        _hold(name not in inside)
-        return _data_type(known[name], known, (*inside, name))
-    if kind in ("literal", "enum"):
-        return _LITERAL[tuple(node["expected"] if kind == "literal" else [one.value for one in node["members"]])]
-    if kind == "nullable":
-        return _UNION[_data_type(node["schema"], known, inside), None]
-    if kind == "union":
-        return _UNION[tuple(_data_type(one, known, inside) for one in node["choices"])]
-    if kind == "typed-dict":
-        return _data_struct(node, known, inside)
-    if kind == "list":
-        tp = _LIST[_data_type(node["items_schema"], known, inside)]
-    elif kind == "dict":
-        tp = _DICT[str, _data_type(node["values_schema"], known, inside)]
-    else:
-        _hold(kind in _PLAIN)
-        tp = _PLAIN[kind]
-    bounds: dict[str, Any] = {name: node[name] for name in _LIMITS if node.get(name) is not None}
-    if kind == "float":  # NaN is not within any bounds
-        bounds = {
-            **({} if "gt" in bounds else {"ge": -_LARGEST}),
-            **({} if "lt" in bounds else {"le": _LARGEST}),
-            **bounds,
-        }
-    return _ANNOTATED[tp, msgspec.Meta(**bounds)] if bounds else tp
-
-
-def _data_struct(node: _Node, known: dict[str, _Node], inside: tuple[str, ...]) -> Any:
-    fields: list[tuple[str, Any, Any]] = []
-    for at, (name, field) in enumerate(node["fields"].items()):
-        default = msgspec.NODEFAULT if field["required"] else None
-        tp = _data_type(field["schema"], known, inside)
-        fields.append((f"field_{at}", tp, msgspec.field(name=name, default=default)))
-    return msgspec.defstruct(
-        "Data", fields, kw_only=True, gc=False, forbid_unknown_fields=node["extra_behavior"] == "forbid"
-    )
-
-
+_PLAIN: Final[dict[str, Any]] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
 _UNION: Final[Any] = Union
 _LITERAL: Final[Any] = Literal
 _ANNOTATED: Final[Any] = Annotated
 _LIST: Final[Any] = list
 _DICT: Final[Any] = dict
 _LARGEST: Final = sys.float_info.max
-_LIMITS: Final = ("min_length", "max_length", "ge", "gt", "le", "lt", "multiple_of")
-_PLAIN: Final[dict[str, Any]] = {"any": Any, "str": str, "int": int, "float": float, "bool": bool, "none": None}

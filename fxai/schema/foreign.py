@@ -40,12 +40,12 @@ from fxai.schema.core_schema import (
     check_nodes,
     check_notes,
     data_type,
-    exact_core,
     hashes_data,
     hides_input,
     is_open,
     is_own,
     nodes_of,
+    reads_alike,
 )
 from fxai.schema.data import hold_hashes_apart, is_array, is_object
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_integers
@@ -63,6 +63,8 @@ _ENCODE: Final = msgspec.json.Encoder().encode
 _PACK: Final = msgspec.msgpack.Encoder().encode  # takes half the time of JSON
 _NO_DATA: Final = (ValueError, OverflowError)
 """The errors of pydantic for a value without a JSON form."""
+_UNPROVEN: Final = (msgspec.ValidationError, RecursionError)
+"""The errors of the quick check for data that it cannot prove valid."""
 _Location: TypeAlias = tuple[Any, tuple[msgspec.Meta, ...]]
 
 
@@ -204,10 +206,7 @@ class Foreign(Conversion):
         self.tp: Any = tp
         self.number: int = next(_NUMBERS)
         self._adapter: Any = _adapter(tp, pydantic)
-        self._refusal: tuple[type[Exception], ...] = (
-            sys.modules["pydantic_core"].ValidationError,
-            msgspec.ValidationError,
-        )
+        self._refusal: type[Any] = sys.modules["pydantic_core"].ValidationError
         nodes = list(nodes_of(self._adapter.core_schema))
         check_nodes(_name(tp), nodes)
         self.document: JsonSchema = _document(self._adapter, "validation", tp)
@@ -215,7 +214,8 @@ class Foreign(Conversion):
         self.written: JsonSchema = self.document if written == self.document else written
         self.caveats: tuple[Caveat, ...] = tuple(caveats_of(_name(tp), nodes))
         self._build: Any = self._adapter.validator
-        self._check: Callable[[Any], Any] | None = _exact_check(self._adapter.core_schema, self.document)
+        data = data_type(self.document.to_dict()) if all(map(reads_alike, nodes)) else None
+        self._check: Callable[[Any], Any] | None = None if data is None else partial(msgspec.convert, type=data)
         self.open_ended: bool = self._check is None or any(map(is_open, nodes))
         self._hashed: bool = any(map(hashes_data, nodes))
         self._hidden: bool = any(map(hides_input, nodes)) or b'"writeOnly":true' in self.document.to_json()
@@ -228,11 +228,9 @@ class Foreign(Conversion):
     @override
     def inward(self, wire: Any) -> Any:
         if self._check is not None:
-            try:
+            with suppress(*_UNPROVEN, self._refusal):  # the JSON Schema decides and reports the errors
                 self._check(wire)
                 return self._build.validate_python(wire)
-            except self._refusal:
-                pass  # the JSON Schema decides and reports the errors
         wire = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
         if faults := self._faults(wire):
             raise UnfitError(self._without_values(faults))
@@ -282,7 +280,7 @@ class Foreign(Conversion):
             if not is_closed and b"null" in text and not is_plain(data):
                 return False  # null was NaN
         if check is not None:
-            with suppress(*self._refusal):
+            with suppress(*_UNPROVEN):
                 check(data)
                 return True
         return not self.written.validate(data)
@@ -369,17 +367,6 @@ def _adapter(tp: Any, pydantic: Any) -> Any:
             remedy = f"Make {strange[0]} a pydantic model or a dataclass, or carry the other types by a codec."
         raise SchemaError(f"pydantic cannot validate {_name(tp)}: {why} {remedy}") from error
     return adapter
-
-
-def _exact_check(core: Any, document: JsonSchema) -> Callable[[Any], Any] | None:
-    """Return a check that accepts the same values as the JSON Schema, or None if fxai cannot prove this."""
-    exact = exact_core(core, document.to_dict())
-    if exact is None:
-        return None
-    if (tp := data_type(exact)) is not None:
-        return partial(msgspec.convert, type=tp)
-    check: Callable[[Any], Any] = sys.modules["pydantic_core"].SchemaValidator(exact).validate_python
-    return check
 
 
 @lru_cache(maxsize=1)
