@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 from urllib.parse import unquote, urldefrag, urljoin
 
 import msgspec
@@ -23,6 +23,9 @@ from fxai.schema.budget import MAX_LOCATIONS, MAX_POINTER, MAX_SCHEMAS, Work
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
 from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
+
+if TYPE_CHECKING:
+    from fxai.schema.engine import Engine
 
 ANNOTATIONS: Final = frozenset(("title", "description", "default", "examples", "deprecated"))
 """The keywords that describe a value and do not restrict it."""
@@ -334,7 +337,7 @@ class DocumentReader:
         self.steps: Work = Work(MAX_LOCATIONS)
         """The budget. The methods raise an `ExhaustedError` if they exceed it."""
         self._evaluated: dict[str, Container[str]] = {}
-        self._nulls: dict[str, bool] = {}
+        self._engine: Engine | None = None
         self._references = References.of(document)
         self._base = urldefrag(str(self.root.get(self.dialect.id_keyword, ""))).url
 
@@ -342,7 +345,7 @@ class DocumentReader:
         """Return the target of the `$ref` of a site.
 
         Raises:
-            PlaceError: If the reader does not support the reference, or if the target does not exist.
+            LocationError: If the reader does not support the reference, or if the target does not exist.
         """
         reference: str = site.get("$ref")
         own = self._references.resource_at("")
@@ -383,7 +386,7 @@ class DocumentReader:
         """Return every schema that a value of the place must satisfy, including the targets of `$ref` and `allOf`.
 
         Raises:
-            PlaceError: If the reader cannot follow a reference.
+            LocationError: If the reader cannot follow a reference.
         """
         found: dict[tuple[str, frozenset[str]], Site] = {}
         for site in location:
@@ -407,45 +410,12 @@ class DocumentReader:
                 self._gather(inner, found)
 
     def takes_null(self, location: Location) -> bool:
-        """Return True if every schema of a place accepts null.
+        """Return True if every schema of a place accepts null."""
+        if self._engine is None:
+            from fxai.schema.engine import Engine  # the engine uses this module
 
-        Raises:
-            PlaceError: If the reader cannot follow a `$ref`.
-        """
-        return all(self._takes_null(site) for site in location)
-
-    def _takes_null(self, site: Site) -> bool:
-        if not is_object(site.schema):
-            return bool(site.schema)
-        if site.pointer not in self._nulls:
-            self._nulls[site.pointer] = True  # a schema that refers only to itself does not restrict null
-            self._nulls[site.pointer] = self._decides_null(Site(site.pointer, site.schema))
-        return self._nulls[site.pointer]
-
-    def _decides_null(self, site: Site) -> bool:
-        if "$ref" in site:
-            if not self._takes_null(self.follow(site)):
-                return False
-            if self.dialect.ref_alone:
-                return True
-        kinds = site.get("type", "null")
-        listed = "null" in kinds if is_array(kinds) else kinds == "null"
-        if not listed or site.get("const") is not None or None not in site.get("enum", (None,)):
-            return False
-        branches = {k: [self._takes_null(s) for s in _branches(site, k)] for k in ("allOf", "anyOf", "oneOf")}
-        if not all(branches["allOf"]) or not any(branches["anyOf"] or [True]):
-            return False
-        if "oneOf" in site and sum(branches["oneOf"]) != 1:
-            return False
-        return self._not_against_null(site)
-
-    def _not_against_null(self, site: Site) -> bool:
-        if "not" in site and self._takes_null(site.under("not")):
-            return False
-        if "if" not in site:
-            return True
-        branch = "then" if self._takes_null(site.under("if")) else "else"
-        return branch not in site or self._takes_null(site.under(branch))
+            self._engine = Engine(self.root.schema)
+        return all(self._engine.part(site.schema).accepts(None) for site in location)
 
     def evaluated_names(self, site: Site) -> Container[str]:
         """Return the names that an object can have if `unevaluatedProperties` is false. Otherwise, return all names."""

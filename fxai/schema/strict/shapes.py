@@ -138,7 +138,7 @@ def values_of(sites: Sequence[Site]) -> list[Any] | None:
     """Return the values that all schemas list by `const` and `enum`, or None if no schema lists values.
 
     Raises:
-        PlaceError: If a schema lists an object or an array.
+        LocationError: If a schema lists an object or an array.
     """
     values: list[Any] | None = None
     for site in sites:
@@ -399,7 +399,7 @@ def _map(sites: Sequence[Site], at: str, to: Transformation, *, bare: bool) -> N
     """Create the node for the undeclared properties as pairs. Return None if the object has none.
 
     Raises:
-        PlaceError: If the undeclared properties accept any value.
+        LocationError: If the undeclared properties accept any value.
     """
     patterns = [(site, pattern) for site in sites for pattern in site.get("patternProperties", {})]
     others = [site.under("additionalProperties") for site in sites if "additionalProperties" in site]
