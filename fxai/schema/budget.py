@@ -65,14 +65,12 @@ MAX_VALUES: Final = 100_000
 STRIDE: Final = 24
 """The number of recursion steps on each new stack after the first stack is exhausted."""
 
-ANY_PROPERTY: Final = "*"
-"""The position of every property of an object."""
+REMEMBERED: Final = MAX_STEPS - 500
+"""The remaining steps of a validation from which the engine stores its decisions about arrays and objects.
 
-ANY_ITEM: Final = "[]"
-"""The position of every item of an array."""
+Schemas can multiply over the data. Without stored decisions, their work would multiply too.
+"""
 
-_LINEAR: Final = 64  # up to this number of visits of a value, the time of a validation is linear in its data
-_MOST_ENTRIES: Final = 100_000
 _SAID: Final = 8  # tokens of the pointer in the error for deep nesting
 _LONGEST: Final = 200
 
@@ -88,7 +86,7 @@ class Work(msgspec.Struct, eq=False):
 
     Attributes:
         left: The number of remaining steps.
-        known: The decisions about values, used if the schemas multiply.
+        known: The decisions about values, used if the validation takes more than 500 steps.
         resources: The resources on the path to the current schema, for dynamic references.
         numbers: The numbers of values of the data, by content.
         numbers_of: The numbers of values of the data, by identity.
@@ -281,240 +279,63 @@ def new_stack(work: Callable[[], _R]) -> _R:
     return given[0]
 
 
-# ---- the work that a document causes for its data
-
-
-@final
-class Growth(msgspec.Struct, frozen=True):
-    """The maximum number of schemas that a validation applies to the values of its data.
-
-    Attributes:
-        visits: The number of schemas for one value. If the number grows with the depth, the number for the root.
-        factor: The factor by which the number grows for each level of the data. 1 if it does not grow.
-    """
-
-    visits: int = 1
-    factor: int = 1
-
-    @property
-    def linear(self) -> bool:
-        """True if the time of a validation is linear in the size of its data."""
-        return self.factor <= 1 and self.visits <= _LINEAR
-
-    def within(self, data: object, most: int = MAX_STEPS) -> bool:
-        """Return True if a validation of the data needs at most `most` visits in the worst case."""
-        visits, level = self.visits, [data]
-        while level:
-            most -= visits * len(level)
-            if most < 0:
-                return False
-            level = [inner for value in level for inner in _members(value)]
-            visits *= self.factor
-        return True
-
-
-NO_GROWTH: Final = Growth()
-"""The growth of a document that is a boolean."""
-
-
-@final
-class _Location:
-    """A schema in the graph, with the schemas of the same value (`here`) and of the values inside it (`below`)."""
-
-    __slots__ = ("below", "here", "pointer", "visits")
-
-    def __init__(self, pointer: str) -> None:
-        self.pointer = pointer
-        self.here: list[int] = []
-        self.below: list[tuple[str, int]] = []
-        self.visits = 0
+# ---- the schemas that apply to one value
 
 
 @final
 class Reach:
-    """A graph of the schemas in a document. Its edges lead to schemas of the same value or of the values inside it."""
+    """A graph of the schemas in a document. Its edges lead to other schemas that apply to the same value."""
 
-    __slots__ = ("_locations", "_order")
+    __slots__ = ("_edges", "_pointers")
 
     def __init__(self) -> None:
-        self._locations: list[_Location] = []
-        self._order: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._locations)
+        self._pointers: list[str] = []
+        self._edges: list[list[tuple[int, int, str | None]]] = []
 
     def add(self, pointer: str) -> int:
         """Add a schema with its JSON pointer. Return the number of the schema."""
-        self._locations.append(_Location(pointer))
-        return len(self._locations) - 1
+        self._pointers.append(pointer)
+        self._edges.append([])
+        return len(self._pointers) - 1
 
-    def holds(self, location: int, other: int, times: int = 1) -> None:
-        """Record that a validation by one schema applies another schema to the same value."""
-        self._locations[location].here += [other] * times
+    def holds(self, schema: int, other: int, times: int = 1, at: str | None = None) -> None:
+        """Record that a validation by one schema applies another schema to the same value.
 
-    def leads(self, location: int, position: str, other: int) -> None:
-        """Record that a validation by one schema applies another schema to the inner values at a position."""
-        self._locations[location].below.append((position, other))
+        Args:
+            schema: The number of the schema.
+            other: The number of the other schema.
+            times: The number of times that the schema applies the other schema. Default: 1.
+            at: The JSON pointer of the reference or of the other schema. None if the data selects the other schema.
+        """
+        self._edges[schema].append((other, times, at))
 
     def excess(self) -> Fault | None:
-        """Return the error for a graph beyond the budget, or None. The schemas of the same value must have no cycle."""
-        levels: list[int] = [1] * len(self._locations)
-        self._order = []
-        for number in self._downwards():
-            location = self._locations[number]
-            location.visits = 1 + sum(self._locations[inner].visits for inner in location.here)
-            levels[number] = 1 + max((levels[inner] for inner in location.here), default=0)
-            if location.visits > MAX_VISITS:
-                return Fault(location.pointer, _VISITS, "more")
-            if levels[number] > MAX_LEVELS:
-                return Fault(
-                    location.pointer, f"at most {MAX_LEVELS} levels of schemas that apply to one value", "more"
-                )
-            self._order.append(number)
-        return None
-
-    def _downwards(self) -> Iterator[int]:
-        """Iterate over all schemas. A schema follows the other schemas that apply to its value."""
-        done = [False] * len(self._locations)
-        for start in range(len(self._locations)):
-            trail = [(start, iter(self._locations[start].here))] if not done[start] else []
-            done[start] = True
+        """Return the error for a cycle or for a graph beyond the budget, or None."""
+        count = len(self._edges)
+        visits, levels = [0] * count, [0] * count
+        is_open, is_done = [False] * count, [False] * count
+        for start in range(count):
+            trail = [] if is_done[start] else [(start, iter(self._edges[start]))]
             while trail:
-                number, inner = trail[-1]
-                after = next((one for one in inner if not done[one]), None)
-                if after is None:
-                    trail.pop()
-                    yield number
+                number, edges = trail[-1]
+                is_open[number] = True
+                for other, _, at in edges:
+                    if is_open[other] and at is not None:
+                        return Fault(at, "a reference without a cycle", "a cycle of references")
+                    if not (is_open[other] or is_done[other]):
+                        trail.append((other, iter(self._edges[other])))
+                        break
                 else:
-                    done[after] = True
-                    trail.append((after, iter(self._locations[after].here)))
-
-    def growth(self) -> Growth:
-        """Return the growth of a validation that starts at the root, the first schema."""
-        if self.excess() is not None:
-            return Growth(MAX_STEPS, 2)
-        try:
-            return _Growing(self._locations, self._order).growth()
-        except ExhaustedError:
-            most = max(location.visits for location in self._locations)
-            return Growth(most, most)
+                    trail.pop()
+                    is_open[number], is_done[number] = False, True
+                    visits[number] = 1 + sum(times * visits[other] for other, times, _ in self._edges[number])
+                    levels[number] = 1 + max((levels[other] for other, *_ in self._edges[number]), default=0)
+                    if visits[number] > MAX_VISITS:
+                        return Fault(self._pointers[number], _VISITS, "more")
+                    if levels[number] > MAX_LEVELS:
+                        return Fault(self._pointers[number], _NESTED, "more")
+        return None
 
 
 _VISITS: Final = f"at most {MAX_VISITS} schemas that apply to one value, including references"
-
-_Entries = dict[str, dict[int, int]]
-
-
-@final
-class _Growing:
-    """The computation of a growth. The entries of a schema count the schemas of each inner value, by position."""
-
-    def __init__(self, locations: list[_Location], order: list[int]) -> None:
-        self._locations = locations
-        self._entries: list[_Entries] = [{} for _ in locations]
-        self._work = Work(_MOST_ENTRIES)
-        for number in order:
-            self._entries[number] = self._gather(number)
-
-    def _gather(self, number: int) -> _Entries:
-        """Return the inner schemas by position, with the number of times that each applies to the same value."""
-        location = self._locations[number]
-        if not location.below and len(location.here) == 1:
-            return self._entries[location.here[0]]
-        found: _Entries = {}
-        for position, inner in location.below:
-            self._add(found, position, inner, 1)
-        for other in location.here:
-            for position, inners in self._entries[other].items():
-                for inner, times in inners.items():
-                    self._add(found, position, inner, times)
-        return found
-
-    def _add(self, found: _Entries, position: str, inner: int, times: int) -> None:
-        self._work.take()
-        held = found.setdefault(position, {})
-        held[inner] = held.get(inner, 0) + times
-
-    def growth(self) -> Growth:
-        """Return the growth of a validation that starts at the first schema."""
-        factor = 1
-        fans: dict[int, int] = {}
-        for cycle in cycles(len(self._locations), self._after):  # the innermost cycle is first
-            inside, fan = set(cycle), 1
-            again = len(cycle) > 1
-            for number in cycle:
-                fan = max(fan, self._locations[number].visits)
-                for held in self._positions(number):
-                    own = sum(times for inner, times in held.items() if inner in inside)
-                    beyond = sum(fans[inner] * times for inner, times in held.items() if inner not in inside)
-                    again = again or own > 0
-                    factor = max(factor, own)
-                    fan = max(fan, self._locations[number].visits + MAX_LEVELS * beyond if own else beyond)
-            fans |= dict.fromkeys(cycle, fan)
-        if factor > 1:
-            return self._multiplying()
-        return Growth(fans.get(0, 1), 1)
-
-    def _multiplying(self) -> Growth:
-        factor = max(sum(held.values()) for number in range(len(self._locations)) for held in self._positions(number))
-        return Growth(max(location.visits for location in self._locations), factor)
-
-    def _positions(self, number: int) -> Iterator[dict[int, int]]:
-        """Iterate over the counts of the schemas at each position, including the schemas for every position."""
-        entries = self._entries[number]
-        for anywhere in (ANY_PROPERTY, ANY_ITEM):
-            if anywhere in entries:
-                yield entries[anywhere]
-        for position, held in entries.items():
-            every = entries.get(ANY_ITEM if position.startswith("[") else ANY_PROPERTY, {})
-            if position not in (ANY_PROPERTY, ANY_ITEM):
-                self._work.take()
-                yield (
-                    held
-                    if not every
-                    else {inner: held.get(inner, 0) + every.get(inner, 0) for inner in held.keys() | every.keys()}
-                )
-
-    def _after(self, number: int) -> Iterator[int]:
-        return iter(dict.fromkeys(inner for held in self._entries[number].values() for inner in held))
-
-
-def cycles(count: int, after: Callable[[int], Iterable[int]]) -> list[list[int]]:
-    """Return the strongly connected components of a graph. A component follows the components that it leads to.
-
-    >>> cycles(3, lambda number: [[1], [0, 2], []][number])
-    [[2], [1, 0]]
-    """
-    found: list[list[int]] = []
-    index, low = dict[int, int](), dict[int, int]()
-    open_: dict[int, None] = {}
-
-    def enter(number: int) -> tuple[int, Iterator[int]]:
-        index[number] = low[number] = len(index)
-        open_[number] = None
-        return number, iter(after(number))
-
-    for start in range(count):
-        trail = [enter(start)] if start not in index else []
-        while trail:
-            number, inner = trail[-1]
-            other = next(inner, None)
-            if other is None:
-                trail.pop()
-                if trail:
-                    low[trail[-1][0]] = min(low[trail[-1][0]], low[number])
-                if low[number] == index[number]:
-                    found.append(_pop_component(open_, number))
-            elif other not in index:
-                trail.append(enter(other))
-            elif other in open_:
-                low[number] = min(low[number], index[other])
-    return found
-
-
-def _pop_component(open_: dict[int, None], last: int) -> list[int]:
-    """Remove and return the nodes that the search opened since `last`, including `last`."""
-    taken: list[int] = []
-    while not taken or taken[-1] != last:
-        taken.append(open_.popitem()[0])
-    return taken
+_NESTED: Final = f"at most {MAX_LEVELS} levels of schemas that apply to one value"

@@ -16,38 +16,35 @@ target to $defs), found string 'http://x.org/y'"]
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple, cast, final
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, final
 from urllib.parse import quote, urldefrag
 
 from fxai.schema.budget import (
-    ANY_ITEM,
-    ANY_PROPERTY,
     MAX_LEVELS,
     MAX_PATTERN,
     MAX_POINTER,
     MAX_SCHEMAS,
-    NO_GROWTH,
-    Growth,
     Reach,
+    Work,
     too_deep,
 )
-from fxai.schema.data import identity, is_array, is_object
+from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
 from fxai.schema.fault import Fault, SchemaError, found_in, list_values, pointer_to, pointer_tokens
 from fxai.schema.location import MISSING, References, Site, absolute, is_reference, subschemas
 from fxai.schema.pattern import compiled_pattern, expansion
 
-_TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+if TYPE_CHECKING:
+    from fxai.schema.part import Check
+
+_TYPES: Final = ["array", "boolean", "integer", "null", "number", "object", "string"]
 _AT_SAME_VALUE: Final = frozenset(
     ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
 )
-_EVERYWHERE: Final = {
-    **dict.fromkeys(("patternProperties", "additionalProperties", "unevaluatedProperties"), ANY_PROPERTY),
-    **dict.fromkeys(("contains", "additionalItems", "unevaluatedItems"), ANY_ITEM),
-    "propertyNames": "name of a property",
-}
 _LOOKS_AGAIN: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _AGAIN: Final = 3  # an unevaluated… keyword applies the keywords next to it again, also for the inner values
 _NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
@@ -80,15 +77,6 @@ def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
     return tuple(check.faults)
 
 
-def growth_of(document: Any) -> Growth:
-    """Return the maximum number of schemas that a usable document applies to the values of its data."""
-    if not is_object(document):
-        return NO_GROWTH
-    check = _DocumentCheck(document)
-    check.run(judging=False)
-    return check.reach.growth()
-
-
 @final
 class _DocumentCheck:
     """The state of a check. The check resolves the references after it has walked through the document."""
@@ -102,31 +90,26 @@ class _DocumentCheck:
         self.uris = References(Site("", document))
         self.dynamic: dict[str, list[Any]] = {}
         self.references: deque[tuple[str, str, str, dict[str, Any]]] = deque()
-        self.steps: dict[int, list[tuple[int, str]]] = {}
         self.dialects: dict[str, Dialect] = {}
         self.patterns: set[str] = set()
         self.expanded = 0
-        self.judging = self.shapes = True
+        self.shapes = True
         self.full = False
 
-    def run(self, *, judging: bool = True, shapes: bool = True) -> None:
+    def run(self, *, shapes: bool = True) -> None:
         """Walk through the document and the targets of its references.
 
         Args:
-            judging: True to check the budget also. Default: True.
             shapes: True to check the values of the keywords also. Default: True.
 
         Raises:
             SchemaError: If the dialect of the document is unknown.
         """
-        self.judging, self.shapes = judging, shapes
+        self.shapes = shapes
         self.walk(self.document, "", "", dialect_of(self.document))
         self._resolve()
-        if judging:
-            circles = list(self._circles())
-            self.faults += circles
-            if not circles and not self.full and (excess := self.reach.excess()) is not None:
-                self.faults.append(excess)
+        if not self.full and (excess := self.reach.excess()) is not None:
+            self.faults.append(excess)
 
     def walk(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
         """Check a schema and all schemas inside it."""
@@ -145,15 +128,14 @@ class _DocumentCheck:
         self._number(schema, pointer)
         if pointer:
             dialect = self._dialect(schema, pointer, dialect)
-        if self.judging:
-            self._judge(schema, pointer, dialect)
+        self._judge(schema, pointer, dialect)
         resource = self._name(schema, pointer, resource, dialect)
         self.dialects[resource] = dialect
         self._refer(schema, pointer, resource, dialect)
         inside: list[tuple[Any, str, str, Dialect]] = []
         for keyword, at, inner in subschemas(schema, dialect):
-            if is_object(inner) and not (dialect.ref_alone and "$ref" in schema):
-                self._relate(schema, keyword, at, inner, pointer)
+            if is_object(inner) and keyword in _AT_SAME_VALUE and not (dialect.ref_alone and "$ref" in schema):
+                self._lead(schema, inner, pointer + at, at=pointer + at)
             inside.append((inner, pointer + at, resource, dialect))
         return inside
 
@@ -162,9 +144,9 @@ class _DocumentCheck:
         number = self.numbers.get(id(schema))
         if number is None:
             number = self.numbers[id(schema)] = self.reach.add(pointer)
-            if self.judging and len(pointer) > MAX_POINTER:
+            if len(pointer) > MAX_POINTER:
                 self._stop(pointer[: max(pointer.rfind("/", 0, 200), 0)], _POINTERS)
-            elif self.judging and number >= MAX_SCHEMAS:
+            elif number >= MAX_SCHEMAS:
                 self._stop(pointer, f"at most {MAX_SCHEMAS} schemas in one document")
         return number
 
@@ -185,19 +167,6 @@ class _DocumentCheck:
             self._stop(pointer, f"at most {MAX_PATTERN} characters in all patterns with expanded repetitions")
         elif self.shapes:
             self.faults += _shape_faults(schema, pointer, dialect)
-
-    def _relate(self, schema: Any, keyword: str, at: str, inner: Any, pointer: str) -> None:
-        """Record the values that an inner schema applies to."""
-        outer, number = self.numbers[id(schema)], self._number(inner, pointer + at)
-        if keyword in _AT_SAME_VALUE:
-            self.steps.setdefault(id(schema), []).append((id(inner), pointer + at))
-            self.reach.holds(outer, number, _times(schema))
-        elif keyword in _EVERYWHERE:
-            self.reach.leads(outer, _EVERYWHERE[keyword], number)
-        elif keyword in ("items", "prefixItems"):
-            self.reach.leads(outer, ANY_ITEM if at == "/items" else f"[{at.rpartition('/')[2]}", number)
-        elif keyword == "properties":
-            self.reach.leads(outer, at, number)
 
     def _dialect(self, members: dict[str, Any], pointer: str, around: Dialect) -> Dialect:
         try:
@@ -245,44 +214,22 @@ class _DocumentCheck:
             elif target is None:
                 self._lead_out(source, pointer)
             else:
-                self.steps.setdefault(id(source), []).append((id(target), pointer))
                 self.walk(target, pointer, resource, self.dialects.get(resource, LATEST))
-                self._lead(source, target, pointer)
+                self._lead(source, target, pointer, at=pointer)
                 if not pointer.endswith("/$ref"):
                     dynamic.append((source, urldefrag(uri).fragment, pointer))
         for source, name, pointer in dynamic:  # the data selects one of the targets, so all targets count
             for target in self.dynamic.get(name, ()):
                 self._lead(source, target, pointer)
 
-    def _lead(self, source: dict[str, Any], target: Any, pointer: str) -> None:
-        """Record that the target of a reference applies to the same value."""
+    def _lead(self, source: dict[str, Any], target: Any, pointer: str, *, at: str | None = None) -> None:
+        """Record that the target of a reference, or an inner schema, applies to the same value."""
         if is_object(target) and not self.full:
-            self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source))
+            self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source), at)
 
     def _lead_out(self, source: dict[str, Any], pointer: str) -> None:
-        """Record that a metaschema applies to the same value and to all values inside it."""
-        meta = self.reach.add(pointer)
-        for position in (ANY_PROPERTY, ANY_ITEM):
-            self.reach.leads(meta, position, meta)
-        self.reach.holds(self.numbers[id(source)], meta, _META_VISITS * _times(source))
-
-    def _circles(self) -> Iterator[Fault]:
-        done: set[int] = set()
-        for start in list(self.steps):
-            trail: list[tuple[int, Iterator[tuple[int, str]]]] = [(start, iter(self.steps[start]))]
-            inside = {start}
-            while trail and start not in done:
-                step = next(trail[-1][1], None)
-                if step is None:
-                    finished, _ = trail.pop()
-                    inside.discard(finished)
-                    done.add(finished)
-                elif step[0] in inside:
-                    yield Fault(step[1], "a reference without a cycle", "a cycle of references")
-                    return
-                elif step[0] not in done:
-                    inside.add(step[0])
-                    trail.append((step[0], iter(self.steps.get(step[0], ()))))
+        """Record that a metaschema applies to the same value."""
+        self.reach.holds(self.numbers[id(source)], self.reach.add(pointer), _META_VISITS * _times(source))
 
 
 _POINTERS: Final = f"JSON pointers to schemas of at most {MAX_POINTER} characters"
@@ -332,13 +279,10 @@ def _value_faults(value: Any, shape: str, pointer: str) -> Iterator[Fault]:
             if shape == "patterned schemas":
                 yield from _pattern_faults(name, location)
             listing = shape == "named lists of strings" or (shape == "dependencies" and is_array(item))
-            if listing and not _distinct_strings(item):
+            if listing and not _fits(item, "array of distinct strings"):
                 yield Fault(location, "array of distinct strings", found_in(item))
-    elif shape == "type":
-        if not _is_type(value):
-            yield Fault(pointer, list_values(_TYPES), found_in(value))
-    elif not _SHAPES[shape](value):
-        yield Fault(pointer, shape, found_in(value))
+    elif not _fits(value, shape):
+        yield Fault(pointer, list_values(_TYPES) if shape == "type" else shape, found_in(value))
 
 
 def _pattern_faults(value: Any, pointer: str) -> Iterator[Fault]:
@@ -351,59 +295,37 @@ def _pattern_faults(value: Any, pointer: str) -> Iterator[Fault]:
         yield Fault(pointer, f"a regular expression ({error})", found_in(value))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return _is_number(value) and value >= 0 and (isinstance(value, int) or value.is_integer())
-
-
-def _distinct_items(value: Any) -> bool:
-    if not is_array(value) or not value:
-        return False
-    return len({identity(item) for item in value}) == len(value)
-
-
-def _distinct_strings(value: Any) -> bool:
-    if not is_array(value):
-        return False
-    items = value
-    return all(isinstance(item, str) for item in items) and len(set(items)) == len(items)
-
-
-def _is_type(value: Any) -> bool:
-    if isinstance(value, str):
-        return value in _TYPES
-    return _distinct_strings(value) and bool(value) and all(name in _TYPES for name in value)
-
-
-def _is_anchor(value: Any) -> bool:
-    return (
-        isinstance(value, str)
-        and value[:1].isascii()
-        and (value[:1].isalpha() or value[:1] == "_")
-        and "#" not in value
-    )
-
-
-_SHAPES: Final[dict[str, Callable[[Any], bool]]] = {
-    "string": lambda value: isinstance(value, str),
-    "identifier": lambda value: isinstance(value, str) and "#" not in value.removesuffix("#"),
-    "anchor": _is_anchor,
-    "boolean": lambda value: isinstance(value, bool),
-    "number": _is_number,
-    "number above 0": lambda value: _is_number(value) and value > 0,
-    "integer at least 0": _is_count,
-    "array": is_array,
-    "array of at least 1 distinct item": _distinct_items,
-    "array of at least 1 distinct string": lambda value: _distinct_strings(value) and bool(value),
-    "array of distinct strings": _distinct_strings,
-    "schema": lambda value: isinstance(value, (dict, bool)),
-    "schema or boolean": lambda value: isinstance(value, (dict, bool)),
-    "schemas": lambda value: is_array(value) and value != [],
-    "schema or schemas": lambda value: isinstance(value, (dict, bool, list)) and value != [],
+_STRINGS: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+_SHAPES: Final[dict[str, Any]] = {
+    "string": {"type": "string"},
+    "identifier": {"type": "string", "pattern": "^[^#]*#?$"},
+    "anchor": {"type": "string", "pattern": "^[A-Za-z_][^#]*$"},
+    "boolean": {"type": "boolean"},
+    "number": {"type": "number"},
+    "number above 0": {"type": "number", "exclusiveMinimum": 0},
+    "integer at least 0": {"type": "integer", "minimum": 0},
+    "array": {"type": "array"},
+    "array of at least 1 distinct item": {"type": "array", "minItems": 1, "uniqueItems": True},
+    "array of at least 1 distinct string": {**_STRINGS, "minItems": 1},
+    "array of distinct strings": _STRINGS,
+    "type": {"anyOf": [{"enum": _TYPES}, {**_STRINGS, "items": {"enum": _TYPES}, "minItems": 1}]},
+    "schema": {"type": ["object", "boolean"]},
+    "schema or boolean": {"type": ["object", "boolean"]},
+    "schemas": {"type": "array", "minItems": 1},
+    "schema or schemas": {"type": ["object", "boolean", "array"], "minItems": 1},
 }
+"""The values of keywords, as schemas of a metaschema."""
+
+
+@cache
+def _check_of(shape: str) -> Check:
+    from fxai.schema.engine import Engine  # a program without JSON Schemas of its own does not need the engine
+
+    return Engine(_SHAPES[shape]).root.takes
+
+
+def _fits(value: Any, shape: str) -> bool:
+    return _check_of(shape)(value, Work(sys.maxsize))
 
 
 # ---- a document inside another document

@@ -1,8 +1,8 @@
 """The engine of validation. It compiles a document once, to decide about values and to explain their errors.
 
 Each schema of a document becomes a `Part` with a function that decides whether a value is valid. The function counts
-its steps. If schemas multiply over the data, the engine stores its decision about a value. `fxai.schema.breach` reads
-the same parts to find the errors of an invalid value.
+its steps. In a long validation, the engine stores its decisions about values, because schemas can multiply over the
+data. `fxai.schema.breach` reads the same parts to find the errors of an invalid value.
 
 A reference leads into the document or to a metaschema of `jsonschema`. fxai fetches nothing.
 
@@ -19,11 +19,10 @@ from importlib import import_module
 from typing import Any, Final, final
 from urllib.parse import urldefrag
 
-from fxai.schema.budget import Growth, Work
+from fxai.schema.budget import REMEMBERED, Work
 from fxai.schema.constraint import MAKERS, number_of
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect, dialect_of
-from fxai.schema.document import growth_of
 from fxai.schema.location import MISSING, References, Site, absolute, subschemas
 from fxai.schema.part import Check, Clause, Follow, Part, join
 
@@ -43,7 +42,6 @@ class Engine:
     __slots__ = (
         "_contexts",
         "_lock",
-        "_multiplies",
         "_named",
         "_numbers",
         "_parts",
@@ -51,7 +49,6 @@ class Engine:
         "_references",
         "_tracks",
         "dialect",
-        "growth",
         "root",
     )
 
@@ -65,8 +62,6 @@ class Engine:
         self._pending: list[Part] = []
         self._lock = threading.RLock()
         self._tracks = _is_dynamic(document)
-        self.growth: Growth = growth_of(document)
-        self._multiplies = not self.growth.linear
         self.dialect: Dialect = dialect_of(document)
         self._enter(document, "", "", self.dialect)
         self.root: Part = self.part(document)
@@ -212,21 +207,18 @@ class Engine:
         return find
 
     def _remembering(self, part: Part, find: Follow) -> Check:
-        """Return the check by the target of a reference. If schemas multiply, it decides once about a value."""
+        """Return the check by the target of a reference. In a long validation, it decides once about a value."""
 
         def check(value: Any, work: Work) -> bool:
-            return find(work).takes(value, work)
-
-        def once(value: Any, work: Work) -> bool:
-            if not (is_object(value) or is_array(value)):
-                return check(value, work)
+            if work.left > REMEMBERED or not (is_object(value) or is_array(value)):
+                return find(work).takes(value, work)
             key = (id(part), id(value), *(work.resources if self._tracks else ()))
             known = work.known.get(key)
             if known is None:
-                known = work.known[key] = check(value, work)
+                known = work.known[key] = find(work).takes(value, work)
             return known
 
-        return once if self._multiplies else check
+        return check
 
     # ---- constants
 

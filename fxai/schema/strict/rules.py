@@ -9,12 +9,11 @@ The rules come from each provider's documentation of structured outputs. `strict
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, cast, final
 
 import msgspec
 
-from fxai.schema.budget import cycles
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
@@ -287,7 +286,7 @@ class _RuleCheck:
                         after[targets[target]][number] = None
                         if targets[target] == number:
                             around.add((location, number))
-        circular = {one for group in cycles(len(after), after.__getitem__) if len(group) > 1 for one in group}
+        circular = {one for group in _cycles(len(after), after.__getitem__) if len(group) > 1 for one in group}
         circular |= {number for number, inside in enumerate(after) if number in inside}
         for number, (reference, locations) in enumerate(self.references.items()):
             for location in locations:
@@ -302,3 +301,40 @@ def _around(location: str) -> Iterator[str]:
         if not location:
             return
         location = location.rpartition("/")[0]
+
+
+def _cycles(count: int, after: Callable[[int], Iterable[int]]) -> list[list[int]]:
+    """Return the strongly connected components of a graph."""
+    found: list[list[int]] = []
+    index, low = dict[int, int](), dict[int, int]()
+    open_: dict[int, None] = {}
+
+    def enter(number: int) -> tuple[int, Iterator[int]]:
+        index[number] = low[number] = len(index)
+        open_[number] = None
+        return number, iter(after(number))
+
+    for start in range(count):
+        trail = [enter(start)] if start not in index else []
+        while trail:
+            number, inner = trail[-1]
+            other = next(inner, None)
+            if other is None:
+                trail.pop()
+                if trail:
+                    low[trail[-1][0]] = min(low[trail[-1][0]], low[number])
+                if low[number] == index[number]:
+                    found.append(_pop_component(open_, number))
+            elif other not in index:
+                trail.append(enter(other))
+            elif other in open_:
+                low[number] = min(low[number], index[other])
+    return found
+
+
+def _pop_component(open_: dict[int, None], last: int) -> list[int]:
+    """Remove and return the nodes that the search opened since `last`, including `last`."""
+    taken: list[int] = []
+    while not taken or taken[-1] != last:
+        taken.append(open_.popitem()[0])
+    return taken

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fxai.schema.budget import MAX_LOCATIONS, NO_GROWTH, ExhaustedError, Growth, Work
+from fxai.schema.budget import MAX_LOCATIONS, ExhaustedError, Work
 from fxai.schema.data import copy_data, identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.pattern import SECONDS, compiled_pattern
@@ -59,7 +59,7 @@ def instance_of(
 
     @st.composite
     def instances(draw: DrawFn) -> Any:
-        drawing = Drawing(draw, formats or {}, undeclared=undeclared, growth=engine.growth)
+        drawing = Drawing(draw, formats or {}, undeclared=undeclared)
         try:
             value = drawing.value([engine.root], 0)
         except (DeadEndError, ExhaustedError):
@@ -75,11 +75,8 @@ def instance_of(
 class Drawing:
     """The state of a generated value, with the source of choices and the remaining attempts."""
 
-    def __init__(
-        self, draw: DrawFn, formats: dict[str, SearchStrategy[str]], *, undeclared: bool, growth: Growth = NO_GROWTH
-    ) -> None:
+    def __init__(self, draw: DrawFn, formats: dict[str, SearchStrategy[str]], *, undeclared: bool) -> None:
         self.draw = draw
-        self.growth = growth
         self.formats = formats
         self.undeclared = undeclared
         self.heights: dict[tuple[int, int], int] = {}
@@ -107,7 +104,7 @@ class Drawing:
 
     def _fits(self, here: Conjunction, value: object) -> bool:
         """Return True if the schemas accept a finished value. Count the steps of the check."""
-        self.steps.take(steps=self.growth.visits)
+        self.steps.take()
         return here.fits(value)
 
     def choosing(self, depth: int) -> Any:
@@ -452,7 +449,7 @@ def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None
     @st.composite
     def misses(draw: DrawFn) -> Any:
         try:
-            value = Drawing(draw, formats or {}, undeclared=True, growth=engine.growth).value([engine.root], 0)
+            value = Drawing(draw, formats or {}, undeclared=True).value([engine.root], 0)
         except (DeadEndError, ExhaustedError):
             value = draw(ANYTHING)
         for _ in range(_TRIES):

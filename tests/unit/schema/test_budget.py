@@ -22,11 +22,9 @@ from fxai.schema.budget import (
     MAX_PATTERN,
     MAX_SCHEMAS,
     MAX_STEPS,
-    Growth,
     deeper_than,
     with_stack,
 )
-from fxai.schema.document import growth_of
 from fxai.schema.pattern import expansion
 from fxai.schema.strict import ANTHROPIC, OPENAI, strict_form
 from fxai.testing.strategies import instances
@@ -159,25 +157,6 @@ def test_what_cannot_be_decided_within_the_budget_is_a_failed_result() -> None:
     assert [str(fault) for fault in document.validate([{"k": "a999"}] * 300)] == [
         f"expected data that is decided within {MAX_STEPS} steps, found array of 300 items"
     ]
-
-
-def test_growth_tells_documents_that_multiply_from_those_that_do_not() -> None:
-    """A list, a tree and unions of plain values are linear; a schema that applies itself twice multiplies."""
-    node = {"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "all": {"items": {"$ref": "#"}}}}
-    twice = {"properties": {"c": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}
-    apart = {"properties": {"c": {"$ref": "#"}}, "patternProperties": {"^c": {"$ref": "#"}}}
-    tuples = {"prefixItems": [{"$ref": "#"}, {"$ref": "#"}], "items": {"$ref": "#"}}
-    both = {"items": {"$ref": "#"}, "contains": {"$ref": "#"}}
-
-    assert [growth_of(one).linear for one in (True, {}, node, tuples)] == [True, True, True, False]
-    assert [growth_of(one).factor for one in (node, twice, apart, both)] == [1, 2, 2, 2]
-    assert growth_of({"items": {"anyOf": [{"const": n} for n in range(100)]}}) == Growth(101, 1)
-
-
-def test_growth_bounds_the_visits_of_data_level_by_level() -> None:
-    """The visits of each level are its values times what multiplied on the way down."""
-    assert Growth(2, 3).within([[1, 1]], 2 + 6 + 36)
-    assert not Growth(2, 3).within([[1, 1]], 2 + 6 + 35)
 
 
 HOSTILE_PATTERNS = {

@@ -18,9 +18,9 @@ UNDECIDED = f"expected data that is decided within {MAX_STEPS} steps"
 
 def steps(plain: Any, value: Any) -> int:
     """How many steps a decision takes."""
-    work = Work(10**9)
+    work = Work(MAX_STEPS)
     Engine(plain).root.takes(value, work)
-    return 10**9 - work.left
+    return MAX_STEPS - work.left
 
 
 def test_a_large_constant_is_compared_once_for_each_value() -> None:
