@@ -32,7 +32,7 @@ from fxai.schema.budget import (
     with_stack,
 )
 from fxai.schema.conversion import Conversion, UnfitError
-from fxai.schema.data import JSON_ERRORS, hold_hashes_apart, is_array, is_object
+from fxai.schema.data import JSON_ERRORS, every_object, hold_hashes_apart
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order, with_integers
 from fxai.schema.parsing import (
     REFUSALS,
@@ -259,7 +259,10 @@ class Compiled:
         if self.plan.foreigners or self.plan.survey.keyed or b'"contentEncoding"' in document.to_json():
             bare = dataclasses.replace(self.plan.survey, keyed=False)
             plain = derive(msgspec.structs.replace(self.plan, foreigners={}, survey=bare))
-            _remove_lengths(plain)
+            for schema in every_object(plain):
+                if "contentEncoding" in schema:  # the bounds of the type count bytes
+                    schema.pop("minLength", None)
+                    schema.pop("maxLength", None)
             document = JsonSchema.derive(plain)
         self._judge = judge = partial(find_faults, engine_of(document))
         return judge
@@ -375,15 +378,6 @@ class Compiled:
         if faults or text is None:
             raise DecodeError(DecodeFailure(faults))
         return text
-
-
-def _remove_lengths(schema: object) -> None:
-    """Remove the bounds of base64 strings, because the bounds of the type count bytes."""
-    if is_object(schema) and "contentEncoding" in schema:
-        schema.pop("minLength", None)
-        schema.pop("maxLength", None)
-    for inner in schema.values() if is_object(schema) else schema if is_array(schema) else ():
-        _remove_lengths(inner)
 
 
 def _search(walk: Callable[[Findings], None]) -> tuple[Fault, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard, cast, final
@@ -182,6 +182,22 @@ def copy_data(value: Any) -> Any:
     if is_object(value):
         return {name: copy_data(one) for name, one in value.items()}
     return [copy_data(one) for one in value] if is_array(value) else value
+
+
+def every_object(value: Any) -> Iterator[dict[str, Any]]:
+    """Iterate over the JSON objects in a JSON value, each before the objects inside it. You can change each object.
+
+    >>> [sorted(one) for one in every_object({"a": [{"b": 1}]})]
+    [['a'], ['b']]
+    """
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if is_object(one):
+            yield one
+            pending += one.values()
+        elif is_array(one):
+            pending += one
 
 
 def holds_more(value: Any, most: int) -> bool:

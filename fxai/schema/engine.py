@@ -21,7 +21,7 @@ from urllib.parse import urldefrag
 
 from fxai.schema.budget import REMEMBERED, Work
 from fxai.schema.constraint import MAKERS, number_of
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import every_object, is_array, is_object
 from fxai.schema.dialect import Dialect, dialect_of
 from fxai.schema.location import MISSING, References, Site, absolute, subschemas
 from fxai.schema.part import Check, Clause, Follow, Part, join
@@ -281,14 +281,7 @@ def _is_asserted(keyword: str, dialect: Dialect) -> bool:
 
 def _is_dynamic(document: Any) -> bool:
     """Return whether the target of a reference can depend on the path to the reference."""
-    pending = [document]
-    while pending:
-        value = pending.pop()
-        if is_object(value):
-            reference = value.get("$ref")
-            if not _DYNAMIC.isdisjoint(value) or (isinstance(reference, str) and reference.startswith(_META)):
-                return True
-            pending += value.values()
-        elif is_array(value):
-            pending += value
-    return False
+    return any(
+        not _DYNAMIC.isdisjoint(one) or (isinstance(reference := one.get("$ref"), str) and reference.startswith(_META))
+        for one in every_object(document)
+    )

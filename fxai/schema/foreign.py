@@ -47,7 +47,7 @@ from fxai.schema.core_schema import (
     nodes_of,
     reads_alike,
 )
-from fxai.schema.data import hold_hashes_apart, is_array, is_object
+from fxai.schema.data import every_object, hold_hashes_apart, is_array, is_object
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_integers
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.mapping_keys import INTEGER
@@ -421,18 +421,16 @@ def _first_line(error: Exception) -> str:
     return line if line.endswith(".") else f"{line}."
 
 
-def _require_tags(schema: Any) -> None:
+def _require_tags(document: Any) -> None:
     """Require the tag in each alternative of a discriminated union, because the validator of pydantic requires the tag.
 
     Remove the keyword `discriminator`, because it is not part of JSON Schema.
     """
-    if is_object(schema):
+    for schema in every_object(document):
         union, arms = schema.get("discriminator"), schema.get("oneOf")
         if is_object(union) and is_array(arms) and isinstance(tag := union.get("propertyName"), str):
             del schema["discriminator"]
             schema["oneOf"] = [{**arm, "required": [tag]} if "$ref" in arm else arm for arm in arms]
-    for inner in schema.values() if is_object(schema) else schema if is_array(schema) else ():
-        _require_tags(inner)
 
 
 # ---- validation errors

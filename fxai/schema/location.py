@@ -20,7 +20,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 import msgspec
 
 from fxai.schema.budget import MAX_LOCATIONS, MAX_POINTER, MAX_SCHEMAS, Work
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import every_object, is_array, is_object
 from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
 from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
 
@@ -163,16 +163,7 @@ def absolute(resource: str, reference: str) -> str:
 
 def names_inside(document: Any) -> bool:
     """Return True if schemas inside a document can have names, such as `$id` and `$anchor`."""
-    pending = [document]
-    while pending:
-        value = pending.pop()
-        if is_object(value):
-            if value is not document and not value.keys().isdisjoint(_NAMES):
-                return True
-            pending += value.values()
-        elif is_array(value):
-            pending += value
-    return False
+    return any(one is not document and not one.keys().isdisjoint(_NAMES) for one in every_object(document))
 
 
 @final

@@ -58,7 +58,7 @@ from fxai.schema.conversion import (
     Slot,
     UnfitError,
 )
-from fxai.schema.data import Empty, is_array, is_object
+from fxai.schema.data import Empty, every_object, is_object
 from fxai.schema.document import relocate
 from fxai.schema.fault import SchemaError
 from fxai.schema.mapping_keys import add_omitted, classes_of
@@ -420,8 +420,8 @@ def derive(plan: Plan, *, written: bool = False) -> dict[str, Any]:
     for schema in (root, *components.values()) if plan.foreigners else ():
         _insert_foreign(schema, plan.foreigners, components, written=written)
     document = {**root, "$defs": components} if components else root
-    if plan.survey.objects:
-        _open(document)
+    for schema in every_object(document) if plan.survey.objects else ():
+        schema.pop(_ANYTHING, None)
     return document
 
 
@@ -540,14 +540,6 @@ def _insert_foreign(
         document.update(location)
         location.clear()
         location.update(document)
-
-
-def _open(schema: object) -> None:
-    """Remove the mark of schemas that accept any value."""
-    if is_object(schema):
-        schema.pop(_ANYTHING, None)
-    for inner in schema.values() if is_object(schema) else schema if is_array(schema) else ():
-        _open(inner)
 
 
 def _without_unique(schema: object) -> None:

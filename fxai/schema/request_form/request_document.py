@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, final
 from returns.result import Failure, Result, Success
 
 from fxai.schema.budget import ExhaustedError, with_stack
-from fxai.schema.data import copy_data, is_array, is_object
+from fxai.schema.data import copy_data, every_object, is_array, is_object
 from fxai.schema.dialect import dialect_of
 from fxai.schema.fault import DecodeFailure, Fault, pointer_to
 from fxai.schema.json_schema import JsonSchema
@@ -284,16 +284,7 @@ def _is_renamable(plain: dict[str, Any]) -> bool:
     """Return True if the names of the properties appear only in `properties` and `required`."""
     if any(keyword in plain for keyword in _ABOUT_NAMES) or is_object(plain.get("additionalProperties")):
         return False
-    pending: list[Any] = [plain]
-    while pending:
-        value = pending.pop()
-        if is_object(value):
-            if any(_leads_to_root(value.get(keyword)) for keyword in _REFERENCES):
-                return False
-            pending += value.values()
-        elif is_array(value):
-            pending += value
-    return True
+    return not any(_leads_to_root(one.get(keyword)) for one in every_object(plain) for keyword in _REFERENCES)
 
 
 def _leads_to_root(reference: object) -> bool:

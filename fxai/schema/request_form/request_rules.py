@@ -23,7 +23,7 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.document import document_faults
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.location import subschemas, walk
+from fxai.schema.location import walk
 
 
 @final
@@ -44,8 +44,6 @@ class RequestRules(msgspec.Struct, frozen=True):
     """True if each array must have the keyword `items`, at any depth."""
     property_name: str | None = None
     """The pattern of the names of the properties at the root, or None for any name."""
-    most_levels: int | None = None
-    """The maximum number of nested schemas on a path."""
     longest_name: int = 64
     """The maximum length of the name of a tool, in characters."""
     most_tools: int | None = None
@@ -117,8 +115,9 @@ def _refusals(plain: Any, rules: RequestRules) -> Iterator[Fault]:
 def inner_refusals(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
     """Iterate over the reasons why the API would refuse a usable document of JSON Schema 2020-12."""
     yield from _root(plain, rules)
-    if rules.items or rules.most_levels is not None:
-        yield from _inside(plain, rules)
+    for location in walk(plain) if rules.items else ():
+        if lacks_items(location.schema):
+            yield Fault(f"{location.pointer}/items", "a schema for the items", NOTHING)
 
 
 def _root(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
@@ -136,34 +135,7 @@ def _root(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
             yield Fault(pointer_to("/properties", name), f"a name that matches {rules.property_name}", repr(name))
 
 
-def _inside(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
-    """Iterate over the errors of the schemas at any depth."""
-    for location in walk(plain):
-        if rules.items and lacks_items(location.schema):
-            yield Fault(f"{location.pointer}/items", "a schema for the items", NOTHING)
-    deepest = rules.most_levels
-    if deepest is not None and (levels := _levels(plain)) > deepest:
-        yield Fault("", f"at most {deepest} nested schemas", str(levels))
-
-
 def lacks_items(schema: Mapping[str, Any]) -> bool:
     """Return True if a schema accepts arrays and does not have the keyword `items`."""
     kind = schema.get("type")
     return (kind == "array" or (is_array(kind) and "array" in kind)) and "items" not in schema
-
-
-def _levels(plain: dict[str, Any]) -> int:
-    """Return the number of schemas on the longest path. Each definition starts its own path."""
-    deepest = 0
-    pending = [
-        (location.schema, location.dialect, 1)
-        for location in walk(plain)
-        if location.keyword in ("", "$defs", "definitions")
-    ]
-    while pending:
-        schema, dialect, level = pending.pop()
-        deepest = max(deepest, level)
-        for keyword, _, inner in subschemas(schema, dialect):
-            if is_object(inner) and keyword not in ("$defs", "definitions"):
-                pending.append((inner, dialect, level + 1))
-    return deepest

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 
 from fxai.schema.budget import ExhaustedError
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import every_object, is_object
 from fxai.schema.dialect import LATEST, dialect_of
 from fxai.schema.document import document_faults, relocate
 from fxai.schema.location import ANNOTATIONS, DocumentReader, LocationError, Site, names_inside
@@ -189,16 +189,7 @@ def _folded_root(document: dict[str, Any], refused: frozenset[str]) -> Root | No
 
 def _leads_into(document: Any, keyword: str) -> bool:
     """Return True if a reference of the document leads into a keyword of its root."""
-    pending = [document]
-    while pending:
-        value = pending.pop()
-        if is_object(value):
-            if str(value.get("$ref", "")).startswith(f"#/{keyword}/"):
-                return True
-            pending += value.values()
-        elif is_array(value):
-            pending += value
-    return False
+    return any(str(one.get("$ref", "")).startswith(f"#/{keyword}/") for one in every_object(document))
 
 
 def _is_one_object(sites: Sequence[Site]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from returns.result import Failure, Success
 
@@ -216,16 +215,6 @@ def test_a_document_without_values_has_no_form(document: Any) -> None:
     (feature,) = request_form(JsonSchema.of(document), CHAT).failure()
 
     assert str(feature) == "/: schema: the schema accepts no value"
-
-
-def test_a_document_that_is_too_deep_has_no_form() -> None:
-    """An API with a limit of levels is sent no deeper document."""
-    deep: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": STRING}}}}
-    shallow = msgspec.structs.replace(MESSAGES, most_levels=2)
-
-    assert isinstance(request_form(JsonSchema.of(deep), shallow), Failure)
-    assert isinstance(request_form(JsonSchema.of(A), shallow), Success)
-    assert [str(one) for one in refusals(deep, shallow)] == ["expected at most 2 nested schemas, found 3"]
 
 
 def test_refusals_names_every_broken_rule() -> None:
