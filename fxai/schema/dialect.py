@@ -12,6 +12,7 @@ without a validator.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final, final
 
 import msgspec
@@ -109,35 +110,13 @@ DIALECTS: Final = {
 }
 """The supported dialects, by their URI without a trailing `#`."""
 
-REF_ALONE: Final = frozenset(dialect.name for dialect in DIALECTS.values() if dialect.ref_alone)
-"""The names of the dialects with `ref_alone`."""
 
-METASCHEMAS: Final = frozenset(
-    (
-        *DIALECTS,
-        *(
-            f"https://json-schema.org/draft/{draft}/meta/{name}"
-            for draft, names in (
-                ("2019-09", ("applicator", "content", "core", "format", "meta-data", "validation")),
-                (
-                    "2020-12",
-                    (
-                        "applicator",
-                        "content",
-                        "core",
-                        "format-annotation",
-                        "format-assertion",
-                        "meta-data",
-                        "unevaluated",
-                        "validation",
-                    ),
-                ),
-            )
-            for name in names
-        ),
-    )
-)
-"""The external documents that a `$ref` can name, because both validators contain them."""
+def is_metaschema(uri: str) -> bool:
+    """Return True if a URI without a fragment names a bundled document that a `$ref` can lead to."""
+    if uri in DIALECTS:
+        return True
+    known: Mapping[str, object] = import_module("jsonschema_specifications").REGISTRY
+    return uri.startswith("https://json-schema.org/draft/20") and uri in known
 
 
 def dialect_of(schema: Mapping[str, Any] | bool, inherited: Dialect = LATEST) -> Dialect:

@@ -21,7 +21,7 @@ import msgspec
 
 from fxai.schema.budget import MAX_LOCATIONS, MAX_POINTER, MAX_SCHEMAS, Work
 from fxai.schema.data import every_object, is_array, is_object
-from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
+from fxai.schema.dialect import LATEST, Dialect, dialect_of, is_metaschema
 from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class References:
         located = self.locate(uri)
         if located is None:
             resource = urldefrag(uri).url
-            return None if resource not in self._resources and resource in METASCHEMAS else MISSING
+            return None if resource not in self._resources and is_metaschema(resource) else MISSING
         return value_at(located[0].schema, located[1])
 
 

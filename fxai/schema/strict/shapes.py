@@ -12,10 +12,11 @@ A list stays an array. A tuple becomes an object with numbered properties.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from fxai.schema.data import identity, is_array, is_object
+from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import DocumentReader, Location, LocationError, Site
 from fxai.schema.pattern import Matcher, PatternTimeoutError, is_plain
@@ -39,10 +40,8 @@ from fxai.schema.strict.union import any_node
 Weaken: TypeAlias = Callable[[Site, str, str], None]
 """Records that the provider does not enforce a keyword of a site, with the reason."""
 
-SCALAR: Final = (
-    *("minLength", "maxLength", "pattern"),
-    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-)
+_NUMERIC: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_SCALAR: Final = ("minLength", "maxLength", "pattern", *_NUMERIC)
 _CONTENT: Final = ("contentEncoding", "contentMediaType", "contentSchema")
 
 
@@ -78,17 +77,24 @@ def tightest(sites: Sequence[Site], keyword: str, choose: Callable[..., Any]) ->
     return choose(values) if values else None
 
 
+def _bounds(
+    sites: Sequence[Site], rules: StrictRules, weaken: Weaken, bounds: Mapping[str, Any], keywords: Sequence[str]
+) -> dict[str, Any]:
+    """Return the bounds that the provider supports. Record the other bounds, in the order of the keywords."""
+    for site in sites:
+        for keyword in keywords:
+            if keyword in site and keyword not in rules.keywords:
+                weaken(site, keyword, f"{rules.name} does not support this bound")
+    return {keyword: bound for keyword, bound in bounds.items() if bound is not None and keyword in rules.keywords}
+
+
 def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> Node:
     """Create the node of a string. Its description contains the bounds and the unsupported keywords."""
     least, most = tightest(sites, "minLength", max), tightest(sites, "maxLength", min)
-    lengths = {"minLength": least, "maxLength": most}
-    kept = {keyword: n for keyword, n in lengths.items() if n is not None and keyword in rules.keywords}
+    kept = _bounds(sites, rules, weaken, {"minLength": least, "maxLength": most}, ("minLength", "maxLength"))
     schema: dict[str, Any] = {"type": "string", **kept}
     checks = list(length_words(least, most))
     for site in sites:
-        for keyword in ("minLength", "maxLength"):
-            if keyword in site and keyword not in kept:
-                weaken(site, keyword, f"{rules.name} does not support this bound")
         for keyword in _CONTENT:
             if keyword in site:
                 weaken(site, keyword, f"{rules.name} does not support this keyword")
@@ -122,13 +128,9 @@ def number_node(kind: str, sites: Sequence[Site], rules: StrictRules, weaken: We
         if site.get("exclusiveMaximum") is True:
             below, high = site.get("maximum"), (high if high != site.get("maximum") else None)
     bounds = {"minimum": low, "exclusiveMinimum": above, "maximum": high, "exclusiveMaximum": below}
-    kept = {keyword: bound for keyword, bound in bounds.items() if bound is not None and keyword in rules.keywords}
-    if steps and "multipleOf" in rules.keywords:
-        kept["multipleOf"] = steps[0]
+    bounds["multipleOf"] = steps[0] if steps else None
+    kept = _bounds(sites, rules, weaken, bounds, _NUMERIC)
     for site in sites:
-        for keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
-            if keyword in site and keyword not in rules.keywords:
-                weaken(site, keyword, f"{rules.name} does not support this bound")
         if site.get("multipleOf") in steps[1:]:
             weaken(site, "multipleOf", "a schema can contain only one")
     return Node({"type": kind, **kept}, checks=list(number_words(low, above, high, below, steps)))
@@ -151,7 +153,7 @@ def values_of(sites: Sequence[Site]) -> list[Any] | None:
                 values = list(listed) if values is None else [v for v in values if identity(v) in known]
     if values is None:
         return None
-    facets = [{k: site.get(k) for k in SCALAR if k in site and not isinstance(site.get(k), bool)} for site in sites]
+    facets = [{k: site.get(k) for k in _SCALAR if k in site and not isinstance(site.get(k), bool)} for site in sites]
     holding = [JsonSchema.trust(facet) for facet in facets if facet]
     return [value for value in values if not any(document.validate(value) for document in holding)]
 
@@ -161,9 +163,9 @@ def value_nodes(values: Sequence[Any], types: Sequence[str] | None) -> list[Node
     grouped: dict[str, list[Any]] = {}
     values = [value for value in values if types is None or _is_one(value, types)]
     for value in values:
-        grouped.setdefault(_type(value), []).append(value)
+        grouped.setdefault(kind_in(value), []).append(value)
     if "integer" in grouped and "number" in grouped:
-        grouped["number"] = [value for value in values if _type(value) in ("integer", "number")]
+        grouped["number"] = [value for value in values if kind_in(value) in ("integer", "number")]
         del grouped["integer"]
     return [Node(_listing(kind, listed)) for kind, listed in grouped.items()]
 
@@ -174,16 +176,8 @@ def _listing(kind: str, values: list[Any]) -> dict[str, Any]:
     return {"type": kind, "enum": values}
 
 
-def _type(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "string"
-    return "null" if value is None else "integer" if isinstance(value, int) else "number"
-
-
 def _is_one(value: Any, types: Sequence[str]) -> bool:
-    kind = _type(value)
+    kind = kind_in(value)
     whole = kind == "number" and float(value).is_integer()
     return kind in types or (kind == "integer" and "number" in types) or (whole and "integer" in types)
 
@@ -239,11 +233,11 @@ def _list(sites: Sequence[Site], at: str, to: Transformation, least: int, most: 
     item = to.transform(location, f"{at}/items")
     if item is None:
         raise LocationError(at, "items", "the schema of the items accepts no value")
-    return array_node(item, _bounds(sites, to, least, most))
+    return array_node(item, _lengths(sites, to, least, most))
 
 
-def _bounds(sites: Sequence[Site], to: Transformation, least: int, most: int | None) -> dict[str, int]:
-    """Return the bounds of a length that the provider supports."""
+def _lengths(sites: Sequence[Site], to: Transformation, least: int, most: int | None) -> dict[str, int]:
+    """Return the bounds of a length that the provider supports: both or neither."""
     if "maxItems" in to.rules.keywords:
         return {k: n for k, n in (("minItems", least or None), ("maxItems", most)) if n is not None}
     for site in sites:
@@ -290,7 +284,7 @@ def _rest(sites: Sequence[Site], at: str, to: Transformation, fixed: int, least:
     node = to.transform(location, f"{at}/items")
     if node is None:
         return None
-    return array_node(node, _bounds(sites, to, max(least - fixed, 0), None if most is None else most - fixed))
+    return array_node(node, _lengths(sites, to, max(least - fixed, 0), None if most is None else most - fixed))
 
 
 def _plain(site: Site, to: Transformation) -> Site:

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 from fxai.schema.budget import MAX_LOCATIONS, Work, descend
-from fxai.schema.data import identity, is_array, is_object
+from fxai.schema.data import identity, is_object
+from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import holds_nested
 from fxai.schema.strict.node import DEFS, Node, NoFormError, Shape, closed_object, lead, map_text
@@ -37,7 +38,7 @@ class Fit:
         """Return True if the branch accepts the type of a value."""
         if self._kinds is None:
             self._kinds = frozenset(self._kinds_of(self._schema, set()))
-        return _kind(value) in self._kinds
+        return kind_in(value) in self._kinds
 
     def _kinds_of(self, schema: dict[str, Any], seen: set[str]) -> Iterator[str]:
         if "$ref" in schema:
@@ -47,7 +48,7 @@ class Fit:
         for branch in schema.get("anyOf", ()):
             yield from self._kinds_of(branch, seen)
         if "type" in schema:
-            yield "number" if schema["type"] == "integer" else schema["type"]
+            yield from _NUMBERS if schema["type"] in _NUMBERS else (schema["type"],)
 
     def __call__(self, value: Any) -> bool:
         """Return True if a value is an instance of the branch."""
@@ -64,16 +65,6 @@ class Fit:
             defs = {name: node.schema for name, node in self._defs.items()}
             self._document = JsonSchema.trust({**self._schema, "$defs": defs})
         return self._document
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (int, float)):
-        return "number"
-    if is_object(value):
-        return "object"
-    return "array" if is_array(value) else "null" if value is None else "string"
 
 
 def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
