@@ -46,6 +46,7 @@ from fxai.schema.core_schema import (
     is_own,
     nodes_of,
     reads_alike,
+    take_first,
 )
 from fxai.schema.data import every_object, hold_hashes_apart, is_array, is_object
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_integers
@@ -215,7 +216,9 @@ class Foreign(Conversion):
         self.caveats: tuple[Caveat, ...] = tuple(caveats_of(_name(tp), nodes))
         self._build: Any = self._adapter.validator
         data = data_type(self.document.to_dict()) if all(map(reads_alike, nodes)) else None
-        self._check: Callable[[Any], Any] | None = None if data is None else partial(msgspec.convert, type=data)
+        self._check: Callable[[Any], Any] | None = (
+            None if data is None else partial(msgspec.convert, type=data, dec_hook=take_first)
+        )
         self.open_ended: bool = self._check is None or any(map(is_open, nodes))
         self._hashed: bool = any(map(hashes_data, nodes))
         self._hidden: bool = any(map(hides_input, nodes)) or b'"writeOnly":true' in self.document.to_json()

@@ -188,7 +188,14 @@ class Pattern(BaseModel):
 def test_most_drawn_types_have_a_quick_check() -> None:
     """The law above compares two ways: the types without patterns and mixed constants have the quick check."""
     tree: Any = foreign(
-        create_model("Kinds", tree=(Tree, ...), pet=(PETS, ...), color=(Color | None, None), n=(float, 1))
+        create_model(
+            "Kinds",
+            tree=(Tree, ...),
+            pet=(PETS, ...),
+            either=(Pair | Tree, ...),
+            color=(Color | None, None),
+            n=(float, 1),
+        )
     )
     pattern: Any = foreign(Pattern)
 
