@@ -186,17 +186,11 @@ class Compiled:
         try:
             data = _DECODE(text)
         except JSON_ERRORS:
-            return self._mend_blank(text, limits, refuse, why)
-        return self._mend(data, refuse, why)
-
-    def _mend_blank(self, text: bytes | str, limits: Limits, refuse: Refuse, why: Exception) -> Any:
-        """Return the value of blank text, which means `{}`. Otherwise, pass the error of the text to `refuse`."""
-        try:
-            data = parse_whole(text, limits)
-        except DecodeError as error:
-            return refuse(error.failure.faults)
-        if not text.strip():
             try:
+                data = parse_whole(text, limits)
+            except DecodeError as error:
+                return refuse(error.failure.faults)
+            try:  # the text is blank
                 wire = self.take(data)
             except msgspec.ValidationError as error:
                 why = error

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 from urllib.parse import unquote, urldefrag, urljoin
 
 import msgspec
@@ -23,9 +23,6 @@ from fxai.schema.budget import MAX_LOCATIONS, MAX_POINTER, MAX_SCHEMAS, Work
 from fxai.schema.data import every_object, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of, is_metaschema
 from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
-
-if TYPE_CHECKING:
-    from fxai.schema.engine import Engine
 
 ANNOTATIONS: Final = frozenset(("title", "description", "default", "examples", "deprecated"))
 """The keywords that describe a value and do not restrict it."""
@@ -328,7 +325,6 @@ class DocumentReader:
         self.steps: Work = Work(MAX_LOCATIONS)
         """The budget. The methods raise an `ExhaustedError` if they exceed it."""
         self._evaluated: dict[str, Container[str]] = {}
-        self._engine: Engine | None = None
         self._references = References.of(document)
         self._base = urldefrag(str(self.root.get(self.dialect.id_keyword, ""))).url
 
@@ -399,14 +395,6 @@ class DocumentReader:
         if not hidden:
             for inner in _branches(site, "allOf"):
                 self._gather(inner, found)
-
-    def takes_null(self, location: Location) -> bool:
-        """Return True if every schema of a place accepts null."""
-        if self._engine is None:
-            from fxai.schema.engine import Engine  # the engine uses this module
-
-            self._engine = Engine(self.root.schema)
-        return all(self._engine.part(site.schema).accepts(None) for site in location)
 
     def evaluated_names(self, site: Site) -> Container[str]:
         """Return the names that an object can have if `unevaluatedProperties` is false. Otherwise, return all names."""

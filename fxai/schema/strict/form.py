@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -47,6 +47,9 @@ from fxai.schema.strict.shapes import (
     values_of,
 )
 from fxai.schema.strict.union import Overlaps, any_node
+
+if TYPE_CHECKING:
+    from fxai.schema.engine import Engine
 
 _Key: TypeAlias = frozenset[tuple[str, frozenset[str]]]
 
@@ -95,6 +98,16 @@ class Transformer:
     def weaken(self, site: Site, keyword: str, reason: str) -> None:
         """Record that the provider does not enforce a keyword."""
         self.weakened[Weakening(site.pointer, keyword, reason)] = None
+
+    @cached_property
+    def _engine(self) -> Engine:
+        from fxai.schema.engine import Engine  # only an optional property needs the engine
+
+        return Engine(self.reader.root.schema)
+
+    def takes_null(self, location: Location) -> bool:
+        """Return True if every schema of a value accepts null."""
+        return all(self._engine.part(site.schema).accepts(None) for site in location)
 
     def is_root(self, at: str) -> bool:
         """Return True if a location is the root. Providers require an object at the root."""

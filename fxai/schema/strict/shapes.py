@@ -62,6 +62,10 @@ class Transformation(Protocol):
     def weaken(self, site: Site, keyword: str, reason: str, /) -> None:
         """Record that the provider does not enforce a keyword."""
 
+    def takes_null(self, location: Location, /) -> bool:
+        """Return True if every schema of a value accepts null."""
+        ...
+
     def is_root(self, at: str, /) -> bool:
         """Return True if a location is the root. Providers require an object at the root."""
         ...
@@ -358,8 +362,8 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformation, *, re
 def _optional(node: Node, location: Location, to: Transformation) -> Property:
     """Create an optional property. If the provider requires all properties, null means that the property is absent."""
     if not to.rules.all_required:
-        return Property(node, optional=True, absent=True, takes_null=not location or to.reader.takes_null(location))
-    if not location or not to.reader.takes_null(location):
+        return Property(node, optional=True, absent=True, takes_null=not location or to.takes_null(location))
+    if not location or not to.takes_null(location):
         return Property(node, optional=True, exact=bool(to.null))
     defaults = [site.get("default") for site in to.reader.together(location) if "default" in site]
     null = to.null
