@@ -244,33 +244,6 @@ class Choice(Conversion):
             found.add(fault)
 
 
-@final
-class Later(Conversion):
-    """A placeholder for the step of a class that contains itself. The class sets `step` when it is complete."""
-
-    __slots__ = ("step",)
-
-    def __init__(self) -> None:
-        self.step: Conversion | None = None
-
-    def _require_step(self) -> Conversion:
-        if self.step is None:
-            raise AssertionError("fxai used a conversion before its class was complete. Report this bug of fxai.")
-        return self.step
-
-    @override
-    def inward(self, wire: Any) -> Any:
-        return self._require_step().inward(wire)
-
-    @override
-    def outward(self, value: Any) -> Any:
-        return self._require_step().outward(value)
-
-    @override
-    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
-        self._require_step().faults(way, value, pointer, found)
-
-
 _UNSET: Final = msgspec.UNSET
 
 
@@ -397,14 +370,17 @@ class Slot(msgspec.Struct, frozen=True):
 
 @final
 class Fields(Conversion):
-    """A conversion of a struct, dataclass, TypedDict, named tuple, or attrs class. Its wire type is its mirror."""
+    """A conversion of a struct, dataclass, TypedDict, named tuple, or attrs class. Its wire type is its mirror.
+
+    The plan sets `mirror` and `slots` later, because the class can contain itself.
+    """
 
     __slots__ = ("accepted", "cls", "mirror", "slots")
 
-    def __init__(self, cls: Any, accepted: Any, mirror: Any) -> None:
+    def __init__(self, cls: Any, accepted: Any) -> None:
         self.cls: Any = cls
         self.accepted: Any = accepted
-        self.mirror: Any = mirror
+        self.mirror: Any = None
         self.slots: tuple[Slot, ...] = ()
 
     @override

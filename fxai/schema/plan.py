@@ -54,7 +54,6 @@ from fxai.schema.conversion import (
     Fields,
     Fixed,
     Items,
-    Later,
     Slot,
     UnfitError,
 )
@@ -140,7 +139,7 @@ class _Deriving:
 
     def __init__(self) -> None:
         self.done: dict[Any, _Derived] = {}
-        self.open: dict[Any, tuple[str, Later]] = {}
+        self.open: dict[Any, tuple[str, Fields]] = {}
         self.closing: dict[str, Any] = {}
         self.waiting: list[tuple[str, Any]] = []
         self.defaults: dict[Any, dict[str, Any]] = {}
@@ -207,24 +206,23 @@ class _Deriving:
         if tp in self.done:
             return self.done[tp]
         if tp in self.open:
-            name, later = self.open[tp]
-            return ForwardRef(name), later
-        name, later = f"_fxai_wire_{next(_NUMBERS)}", Later()
-        self.open[tp] = (name, later)
-        derived = self._mirror(tp, name)
-        later.step = derived[1]
+            name, step = self.open[tp]
+            return ForwardRef(name), step
+        cls = get_origin(tp) or tp
+        name, step = f"_fxai_wire_{next(_NUMBERS)}", Fields(cls, dict if kind_of(tp) == "typed-dict" else cls)
+        self.open[tp] = (name, step)
+        self._mirror(tp, name, step)
         del self.open[tp]
-        self.done[tp] = derived
-        return derived
+        self.done[tp] = step.mirror, step
+        return step.mirror, step
 
-    def _mirror(self, tp: Any, name: str) -> _Derived:
+    def _mirror(self, tp: Any, name: str, step: Fields) -> None:
+        """Create the mirror of a class and complete its conversion."""
         members = members_of(tp) or ()
         derived = [self.of(member.type) for member in members]
-        mirror = _mirror_class(tp, members, [wire for wire, _ in derived])
-        cls = get_origin(tp) or tp
-        step = Fields(cls, dict if kind_of(tp) == "typed-dict" else cls, mirror)
+        mirror = step.mirror = _mirror_class(tp, members, [wire for wire, _ in derived])
         arrayed = mirror.__struct_config__.array_like
-        omitting = getattr(getattr(cls, "__struct_config__", None), "omit_defaults", False)
+        omitting = getattr(getattr(step.cls, "__struct_config__", None), "omit_defaults", False)
         step.slots = tuple(
             Slot(
                 member.name,
@@ -237,7 +235,6 @@ class _Deriving:
         )
         self.defaults[mirror] = dict(_defaults(step.slots, members))
         self._tie(name, mirror)
-        return mirror, step
 
     def _tie(self, name: str, mirror: Any) -> None:
         """Define the names of enclosing classes in each mirror, because a mirror can refer to them."""
