@@ -347,7 +347,7 @@ class _DataTypes:
     """The types of the schemas in a document. A definition has a type for each property that tags it."""
 
     def __init__(self, document: Any) -> None:
-        self._definitions = document.get("$defs", {}) if is_object(document) else {}
+        self._definitions: dict[str, Any] = document.get("$defs", {}) if is_object(document) else {}
         self._known: dict[tuple[str, str | None], tuple[str, Any]] = {}
         self._structs: list[Any] = []
         self._unions: list[Any] = []
@@ -384,10 +384,10 @@ class _DataTypes:
         else:
             tp = _PLAIN[kind]
         names = _LIMITS[kind]
-        bounds = {names[keyword]: bound for keyword, bound in words.items()}
+        bounds: dict[str, Any] = {names[keyword]: bound for keyword, bound in words.items()}
         if kind == "number":  # NaN is not within any bounds
-            least, most = {} if "gt" in bounds else {"ge": -_LARGEST}, {} if "lt" in bounds else {"le": _LARGEST}
-            bounds = {**least, **most, **bounds}
+            bounds |= {} if "gt" in bounds else {"ge": bounds.get("ge", -_LARGEST)}
+            bounds |= {} if "lt" in bounds else {"le": bounds.get("le", _LARGEST)}
         return _ANNOTATED[tp, msgspec.Meta(**bounds)] if bounds else tp
 
     def _struct(self, words: dict[str, Any], tag: str | None) -> Any:
@@ -433,7 +433,8 @@ class _DataTypes:
     # ---- definitions
 
     def _follow(self, schema: Any) -> Any:
-        return self._definitions[schema["$ref"].removeprefix(_DEFS)] if "$ref" in schema else schema
+        found: Any = self._definitions[schema["$ref"].removeprefix(_DEFS)] if "$ref" in schema else schema
+        return found
 
     def _definition(self, reference: str, tag: str | None) -> Any:
         key = (reference, tag)

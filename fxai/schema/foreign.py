@@ -207,7 +207,7 @@ class Foreign(Conversion):
         self.tp: Any = tp
         self.number: int = next(_NUMBERS)
         self._adapter: Any = _adapter(tp, pydantic)
-        self._refusal: type[Any] = sys.modules["pydantic_core"].ValidationError
+        self._refusal: type[Exception] = sys.modules["pydantic_core"].ValidationError
         nodes = list(nodes_of(self._adapter.core_schema))
         check_nodes(_name(tp), nodes)
         self.document: JsonSchema = _document(self._adapter, "validation", tp)

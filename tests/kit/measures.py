@@ -206,7 +206,7 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 374,
     "modules with one importer and under 120 lines": 10,
-    "lines": 109_500,
+    "lines": 109_000,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 101,
