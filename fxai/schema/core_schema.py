@@ -396,9 +396,9 @@ class _DataTypes:
         _hold(isinstance(others, bool) and not words and all(name in properties for name in required))
         fields: list[tuple[str, Any, Any]] = []
         for at, (name, inner) in enumerate(properties.items()):
+            tp, default = self.of(inner), msgspec.NODEFAULT if name in required else None
             if name != tag:
-                default = msgspec.NODEFAULT if name in required else None
-                fields.append((f"field_{at}", self.of(inner), msgspec.field(name=name, default=default)))
+                fields.append((f"field_{at}", tp, msgspec.field(name=name, default=default)))
         made = msgspec.defstruct(
             "Data",
             fields,
