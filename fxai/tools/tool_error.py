@@ -239,7 +239,7 @@ def _repair_note(why: str | None) -> str:
 def encode_failure(failure: Unanswered) -> dict[str, Any]:
     """Return the data that a model receives for a failure without a schema."""
     if isinstance(failure, InvalidParameters):
-        faults = [{"pointer": one.pointer, "expected": one.expected, "found": one.found} for one in failure.faults]
+        faults = [*map(msgspec.structs.asdict, failure.faults)]
         data: dict[str, Any] = {"type": "invalid-parameters", "name": failure.name, "faults": faults}
         if failure.repair is not None:
             data["repair"] = failure.repair
