@@ -62,6 +62,7 @@ def _read(root: Part, data: Any, limits: Limits) -> tuple[Any, tuple[str, ...]]:
             _put_back(value, locations, breaches)
             break
         work = Finder(work.left)
+    work = Finder(work.left)  # without decisions about data that `_put_back` has changed
     around = [one for one in refusals if any(_is_inside(location, one.pointer) for location in locations)]
     if not locations or not all(_is_certain(one, value[""], work) for one in around):
         return data, ()
