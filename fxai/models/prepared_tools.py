@@ -32,6 +32,7 @@ from fxai.messages.message import FilePart, TextPart, ToolResultPart
 from fxai.messages.part import WarningKind, WarningPart
 from fxai.messages.reason import InvalidRequestError, NetworkError, Reason, UnsupportedSchemaError
 from fxai.models.model_request import ToolChoice, ToolChoices
+from fxai.models.request_cache import JsonItems
 from fxai.schema.codec import Schema
 from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.fault import SchemaError
@@ -598,6 +599,8 @@ def json_of(value: Any, *, order: Literal["deterministic"] | None = None) -> byt
     Raises:
         PreparationError: If JSON cannot contain the data.
     """
+    if value.__class__ is dict:
+        value = {key: one.for_json if one.__class__ is JsonItems else one for key, one in value.items()}
     try:
         return msgspec.json.encode(value, order=order)
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,7 +1,8 @@
 """Request caches: reuse the prepared parts of a request in the next request. Providers use this module.
 
 A run sends many requests with the same tools and a growing history. A provider caches the prepared tools, and a writer
-for the history of each conversation.
+for the history of each conversation. The writer also keeps the JSON text of its history, so that no request encodes an
+earlier message again.
 
 The cache finds entries by the identity of immutable values, the tools and the messages. It keeps these values alive, so
 that no other value can have their identity. It does not detect changes inside a message, which are not allowed.
@@ -15,32 +16,104 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from operator import is_
+from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import msgspec
 
-from fxai.messages.message import Message
+from fxai.messages.prompt import Prompt
 from fxai.tools.tool import Tool
 
 _T = TypeVar("_T")
 _W = TypeVar("_W")
 
 
-def size_as_json(value: Any) -> float:
-    """Return the size of data as JSON in bytes, or infinity if JSON cannot contain it, so that no cache stores it."""
-    try:
-        return len(msgspec.json.encode(value))
-    except (TypeError, ValueError, RecursionError):
-        return math.inf
+# -- the JSON text of a history
+
+
+@final
+class JsonItems(list[Any]):
+    """Items of a request as plain data, with the JSON text of the first items. `json_of` copies this text."""
+
+    __slots__ = ("count", "notes", "pieces")
+
+    def __init__(
+        self, items: Sequence[Any], pieces: tuple[bytes, ...] = (), count: int = 0, notes: tuple[int, ...] = ()
+    ) -> None:
+        super().__init__(items)
+        self.pieces = pieces
+        """The JSON text of the first items. Each piece contains one or more items with commas between them."""
+        self.count = count
+        """The number of items in the pieces."""
+        self.notes = notes
+        """The number of occurrences of each noted string in the pieces."""
+
+    @property
+    def rest(self) -> list[Any]:
+        """The items after the pieces."""
+        return self[self.count :]
+
+    @property
+    def for_json(self) -> list[Any]:
+        """The items for the encoder, which inserts the pieces unchanged."""
+        return [*map(msgspec.Raw, self.pieces), *self.rest]
+
+
+@final
+class HistoryText:
+    """The JSON text of a growing list of items. It encodes each item once.
+
+    Args:
+        noted: Strings that the text counts.
+
+    >>> text, items = HistoryText(), [1, 2]
+    >>> text.copy(items, 2).pieces, text.copy([*items, 3], 3).pieces
+    ((b'1,2',), (b'1,2', b'3'))
+    """
+
+    __slots__ = ("_count", "_noted", "_notes", "_pieces", "size")
+
+    def __init__(self, noted: tuple[bytes, ...] = ()) -> None:
+        self._pieces: list[bytes] = []
+        self._count = 0
+        self._noted = noted
+        self._notes = [0] * len(noted)
+        self.size: float = 0.0
+        """The size of the text in bytes, or infinity if JSON cannot represent an item."""
+
+    def copy(self, items: Sequence[Any], end: int) -> JsonItems:
+        """Return the items with their text. Later calls do not change the returned items.
+
+        Args:
+            items: All items. The items of earlier calls are unchanged.
+            end: The number of items that will not change.
+        """
+        try:
+            for item in items[self._count : end]:
+                self._add(msgspec.json.encode(item))
+        except (TypeError, ValueError, RecursionError):
+            self.size = math.inf  # the encoder of the whole request reports the error
+        return JsonItems(items, tuple(self._pieces), self._count, tuple(self._notes))
+
+    def _add(self, text: bytes) -> None:
+        self._count += 1
+        self.size += len(text)
+        for at, noted in enumerate(self._noted):
+            self._notes[at] += text.count(noted)
+        pieces = self._pieces
+        while pieces and len(pieces[-1]) < 2 * len(text):  # each piece is at least twice the next, so there are few
+            text = pieces.pop() + b"," + text
+        pieces.append(text)
+
+
+# -- the cache
 
 
 class _History(NamedTuple, Generic[_W]):
     """A written history."""
 
-    messages: tuple[Message, ...]
+    prompt: Prompt
     tools: object
     writer: _W
     size: float
@@ -90,33 +163,33 @@ class RequestCache(Generic[_T, _W]):
                 self._tools.popitem(last=False)
         return prepared
 
-    def take(self, messages: tuple[Message, ...], tools: object) -> tuple[_W, int, float] | None:
-        """Return the writer of the longest cached history that is a prefix of the messages, its length, and its size.
+    def take(self, prompt: Prompt, tools: object) -> tuple[_W, int, float] | None:
+        """Return the writer of the longest cached history that is a prefix of the prompt, its length, and its size.
 
         The cache removes the writer, because a writer can continue only one history.
 
         Args:
-            messages: The messages in the request.
+            prompt: The messages in the request.
             tools: The prepared tools in the request, compared by identity with the tools that `keep` received.
         """
         with self._lock:
-            for count in range(len(messages), 0, -1):
-                key = (id(messages[count - 1]), count, id(tools))
+            for count in range(len(prompt), 0, -1):
+                key = (id(prompt[count - 1]), count, id(tools))
                 known = self._histories.get(key)
-                if known is not None and all(map(is_, known.messages, messages)):
+                if known is not None and known.prompt.count_shared(prompt) == count:
                     self._drop(key)
                     return known.writer, count, known.size
         return None
 
-    def keep(self, messages: tuple[Message, ...], tools: object, writer: _W, size: float) -> None:
+    def keep(self, prompt: Prompt, tools: object, writer: _W, size: float) -> None:
         """Store a writer that has written these messages, unless it is too large."""
-        if not messages or size > self._most_bytes:
+        if not prompt or size > self._most_bytes:
             return
-        key = (id(messages[-1]), len(messages), id(tools))
+        key = (id(prompt[-1]), len(prompt), id(tools))
         with self._lock:
             if key in self._histories:
                 self._drop(key)
-            self._histories[key] = _History(messages, tools, writer, size)
+            self._histories[key] = _History(prompt, tools, writer, size)
             self._bytes += size
             while len(self._histories) > self._most_histories or self._bytes > self._most_bytes:
                 self._drop(next(iter(self._histories)))

@@ -84,11 +84,11 @@ class BytesBound:
         Raises:
             MessageError: If a payload of a message is not a JSON value.
         """
-        messages = request.prompt.messages
-        sum_, known, weight = self._cache.take(messages, self) or ((0, None), 0, 0.0)
-        for one in messages[known:]:
-            sum_ = _add(sum_, _of_message(one))
-        self._cache.keep(messages, self, sum_, weight + 8 * (len(messages) - known))
+        prompt = request.prompt
+        sum_, known, weight = self._cache.take(prompt, self) or ((0, None), 0, 0.0)
+        for at in range(known, len(prompt)):
+            sum_ = _add(sum_, _of_message(prompt[at]))
+        self._cache.keep(prompt, self, sum_, weight + 8 * (len(prompt) - known))
         if request.tools:
             sum_ = _add(sum_, self._cache.tools(request.tools, (), lambda: _of_tools(request.tools)))
         schema = request.response_schema

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,21 +131,24 @@ class _Watched:
         self.resumed = 0
         self.from_between = False
 
-    def take(self, messages: tuple[Message, ...], tools: object) -> Any:
+    def take(self, prompt: Prompt, tools: object) -> Any:
         """As the cache."""
-        found = self._cache.take(messages, tools)
+        found = self._cache.take(prompt, tools)
         self.resumed += found is not None
-        self.from_between |= found is not None and 1 < found[1] < len(messages)
+        self.from_between |= found is not None and 1 < found[1] < len(prompt)
         return found
 
 
 def _openai(request: ModelRequest, api: Any, cache: Any) -> Any:
     sent = prepare_openai(request, model="gpt-5.5", api=api, cache=cache)
+    assert sent.encoded == msgspec.json.encode(sent.fields)  # the stored text is the text of the plain items
     return sent.encoded, sent.warnings, sent.offer, sent.fields
 
 
 def _anthropic(request: ModelRequest, model: Any, cache: Any) -> Any:
-    return prepare_anthropic(request, model=model, cache=cache)
+    sent = prepare_anthropic(request, model=model, cache=cache)
+    assert msgspec.json.encode(sent.body) == sent.encoded
+    return sent
 
 
 def _outcome(prepare: Callable[..., Any], request: ModelRequest, wire: str, cache: Any) -> Any:

@@ -11,7 +11,7 @@ unchanged.
 >>> prompt = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
 >>> from fxai.providers.anthropic.known_models import facts
 >>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})), facts("claude-sonnet-5"))
->>> _ = writer.write(prompt.messages)
+>>> writer.write(prompt.messages)
 >>> history = writer.history()
 >>> history.system
 [{'type': 'text', 'text': 'Be brief.'}]
@@ -46,6 +46,7 @@ from fxai.messages.part import WarningPart
 from fxai.models.history_form import HistoryForm, HistoryRules, IdRule
 from fxai.models.model_facts import ModelFacts
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
+from fxai.models.request_cache import HistoryText
 from fxai.providers.anthropic.media import file_block, refusal
 from fxai.providers.anthropic.options import FALLBACK_BETA, NAME, own_metadata
 from fxai.providers.anthropic.thinking_binding import Bound, PrefixDigest, Thought
@@ -257,6 +258,8 @@ _RULES: Final = HistoryRules(
     loss=_loss,
     is_block=_is_block,
 )
+CACHE_MARKS: Final = (b'"cache_control"', b'"ttl"')
+"""The JSON text of a mark for the cache and of its lifetime."""
 _UNMARKED: Final = ("thinking", "redacted_thinking", "fallback")  # blocks that cannot have a mark for the cache
 
 
@@ -373,6 +376,8 @@ class HistoryWriter:
         self._facts = facts
         self._system: list[dict[str, Any]] = []
         self._messages: list[dict[str, Any]] = []
+        self._text = HistoryText(CACHE_MARKS)
+        self._is_misplaced = False  # True if a message that is not an answer follows a system message
         self._documents: list[Document] = []
         self._container: str | None = None
         self._changes = _ToolChanges(tools, self.notes)
@@ -397,43 +402,43 @@ class HistoryWriter:
     @property
     def ends_in_answer(self) -> bool:
         """True if the last message is an answer of the model."""
-        return bool(self._messages) and self._messages[-1]["role"] == "assistant"
+        return self._last_role == "assistant"
+
+    @property
+    def _last_role(self) -> str | None:
+        return self._messages[-1]["role"] if self._messages else None
 
     @property
     def digest(self) -> str:
         """The digest of all content until now. Empty if the model does not bind thinking."""
         return "" if self._digest is None else self._digest.hexdigest()
 
-    def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        """Write the next messages and return their blocks.
+    def write(self, messages: Sequence[Message]) -> None:
+        """Write the next messages.
 
         Raises `PreparationError` if fxai cannot send a file, or if a call has no result.
         """
         self._written = formed = self._form.add(messages)
-        blocks: list[dict[str, Any]] = []
         for index, message in enumerate(formed):
-            blocks += self._add(message, index)
+            self._add(message, index)
         self._written = ()
         if formed:
             self._ends_in_system = formed[-1].role == "system"
-        return blocks
 
-    def _add(self, message: Message, location: int) -> list[dict[str, Any]]:
+    def _add(self, message: Message, location: int) -> None:
         match message:
             case SystemMessage():
-                return self._add_system(message, location)
+                self._add_system(message, location)
             case UserMessage():
                 made = [(one, text_block(one) if one.type == "text" else file_block(one)) for one in message.content]
                 blocks = [with_cache(block, part.metadata) for part, block in made if block is not None]
-                return self._write_message("user", blocks, message.metadata)
+                self._write_message("user", blocks, message.metadata)
             case AssistantMessage():
-                return self._add_turn(message)
-            case ToolMessage():
+                self._add_turn(message)
+            case ToolMessage():  # the provider does not receive answers to approval requests
                 results = [part for part in message.content if part.type == "tool-result"]
                 answers = [self._answer(part) for part in results if part.id not in self._declined]
-                return self._write_message(
-                    "user", answers, {}
-                )  # the provider does not receive answers to approval requests
+                self._write_message("user", answers, {})
 
     def history(self, left_out: frozenset[int] = frozenset()) -> History:
         """Return the history. Later messages do not change the returned value.
@@ -447,7 +452,7 @@ class HistoryWriter:
             raise refusal(_NO_MESSAGE)
         notes: list[str] = []
         written = _without(self._messages, left_out) if left_out else self._messages
-        moved, written = _demote(written, notes) if self._facts.system_between else (_NO_TOOLS, written)
+        moved, written = _demote(written, notes) if self._is_misplaced or left_out else (_NO_TOOLS, written)
         if not written:
             raise refusal(_NO_MESSAGE)
         return History(
@@ -462,9 +467,11 @@ class HistoryWriter:
 
     def _end(self, written: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
         """Return the messages with a valid end: a prefill without trailing space, or no prefill."""
-        *before, last = written
-        content = list(last["content"])
-        messages = [*before, {**last, "content": content}]
+        is_whole = written is self._messages
+        messages = self._text.copy(written, len(written) - 1) if is_whole else list(written)
+        last = messages[-1]
+        content = list(last["content"])  # the writer can extend the last message later
+        messages[-1] = {**last, "content": content}
         if last["role"] != "assistant" or content[-1].get("type") != "text":
             return messages
         if self._facts.prefill:
@@ -472,36 +479,36 @@ class HistoryWriter:
             return messages
         problem = f"model {self._facts.model!r} does not accept an assistant message at the end"
         notes.append(f"{problem}: fxai appends a user message that asks it to continue")
-        return [*messages, {"role": "user", "content": [{"type": "text", "text": _CONTINUE}]}]
+        messages.append({"role": "user", "content": [{"type": "text", "text": _CONTINUE}]})
+        return messages
 
-    def _add_system(self, message: SystemMessage, location: int) -> list[dict[str, Any]]:
+    def _add_system(self, message: SystemMessage, location: int) -> None:
         text = {"type": "text", "text": message.content}
         blocks = [with_cache(text, message.metadata)] if message.content.strip() else []
         if self._facts.system_between and self._has_turn(location):
-            return self._write_message("system", [*blocks, *self._changes.blocks(message)], {})
+            self._write_message("system", [*blocks, *self._changes.blocks(message)], {})
+            return
         self._changes.leave(message)
         if self._messages:  # the head was sent before; changing it would break the prefix
             marked = [{**block, "text": _mark_system(block["text"])} for block in blocks]
-            return self._write_message("user", marked, {})
-        self._system += blocks
-        return blocks
+            self._write_message("user", marked, {})
+        else:
+            self._system += blocks
 
     def _has_turn(self, location: int) -> bool:
         """Return True if a system message is valid here: after a user message and before the model's turn."""
-        before = self._messages[-1]["role"] if self._messages else None
         behind = next((one.role for one in self._written[location + 1 :] if one.role != "system"), "assistant")
-        return before in ("user", "system") and behind == "assistant"
+        return self._last_role in ("user", "system") and behind == "assistant"
 
-    def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
+    def _add_turn(self, message: AssistantMessage) -> None:
         made = [(part, block) for part in message.content if (block := self._block(part)) is not None]
         made = self._without_declined(made)
         blocks = [block for _, block in made]
         if self._digest is not None:
             self.thoughts += _thoughts(made, self._digest.hexdigest())
-        written = self._write_message("assistant", blocks, message.metadata)
+        self._write_message("assistant", blocks, message.metadata)
         ids = (own_metadata(part.metadata).get("container") for part in message.content if part.type == "text")
         self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
-        return written
 
     def _without_declined(
         self, made: list[tuple[AssistantContent, dict[str, Any]]]
@@ -521,21 +528,21 @@ class HistoryWriter:
         self._declined |= declined
         return [one for one in made if one[1].get("type") != "tool_use" or one[1]["id"] not in declined]
 
-    def _write_message(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> list[dict[str, Any]]:
+    def _write_message(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> None:
         if not blocks:
-            return []
+            return
         last = next((at for at in reversed(range(len(blocks))) if blocks[at].get("type") not in _UNMARKED), None)
         if last is not None:
             blocks[last] = with_cache(blocks[last], metadata)
-        if self._messages and self._messages[-1]["role"] == role:
+        if self._last_role == role:
             self._messages[-1]["content"] += blocks
         else:
+            self._is_misplaced |= role != "assistant" and self._last_role == "system"
             self._messages.append({"role": role, "content": list(blocks)})
         self._documents += _documents(blocks)
         if self._digest is not None:
             for block in blocks:
                 self._digest.add(role, block)
-        return blocks
 
     def _block(self, part: AssistantContent) -> dict[str, Any] | None:
         match part.type:

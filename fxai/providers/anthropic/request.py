@@ -20,11 +20,11 @@ from fxai.models.fact_table import unknown_model
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
-from fxai.models.request_cache import RequestCache, size_as_json
+from fxai.models.request_cache import JsonItems, RequestCache
 from fxai.models.structured_output import AnswerForm, answer_name
 from fxai.providers.anthropic.generation import answer_limit, check_sampling, thinking_fields
 from fxai.providers.anthropic.known_models import TABLE
-from fxai.providers.anthropic.messages_input import Document, HistoryWriter
+from fxai.providers.anthropic.messages_input import CACHE_MARKS, Document, HistoryWriter
 from fxai.providers.anthropic.options import (
     Compact,
     ContextManagement,
@@ -173,8 +173,9 @@ def prepare_request(
     writing.conversation(cache)
     writing.calls(must=strict_json_schema is True)
     writing.common(answer_limit(request, max_tokens, known, notes))
-    writing.bind(model, options, cache)
-    return writing.finish({"model": model, **({"stream": True} if stream else {})}, options)
+    if known.binds_thinking:
+        writing.bind(model, options)
+    return writing.finish({"model": model, **({"stream": True} if stream else {})}, options, cache)
 
 
 def _known_facts(model: str, facts: ModelFacts | None, notes: Notes) -> ModelFacts:
@@ -207,17 +208,16 @@ class _Writing:
         self.prefix_break: PrefixBreak | None = None
         self.needs_remedy = False
         self._writer = HistoryWriter(tools, facts, unsigned)
-        self._size = 0.0
         self._betas: tuple[str, ...] = ()
         self._context: ContextManagement | None = None
         self._added: frozenset[str] = frozenset()
 
     def conversation(self, cache: Cache | None) -> None:
         """Write the messages and the system prompt. With a cache, write only new messages."""
-        messages = self._request.prompt.messages
-        known = None if cache is None else cache.take(messages, self._tools)
-        writer, count, size = known or (self._writer, 0, 0.0)
-        self._size = size + size_as_json(writer.write(messages[count:]))
+        prompt = self._request.prompt
+        known = None if cache is None else cache.take(prompt, self._tools)
+        writer, count, _ = known or (self._writer, 0, 0.0)
+        writer.write([prompt[at] for at in range(count, len(prompt))])
         self._writer = writer
         history = writer.history()
         self._notes.warnings += writer.warnings
@@ -232,14 +232,8 @@ class _Writing:
         self._betas = history.betas
         self._added = history.added
 
-    def bind(self, model: str, options: RequestOptions, cache: Cache | None) -> None:
-        """Omit thinking that belongs to another prefix, and cache the writer for the next request."""
-        if self._facts.binds_thinking:
-            self._bind(model, options)
-        if cache is not None and self._writer.is_extensible:
-            cache.keep(self._request.prompt.messages, self._tools, self._writer, self._size)
-
-    def _bind(self, model: str, options: RequestOptions) -> None:
+    def bind(self, model: str, options: RequestOptions) -> None:
+        """Omit thinking that belongs to another prefix."""
         body: dict[str, Any] = {**self.body, **options.fields, **options.extra_body}
         head = Head(model, digest_of(body.get("system", ())), digest_of_tools(body.get("tools", ())))
         thinking: Any = body.get("thinking", _ADAPTIVE)
@@ -343,8 +337,11 @@ class _Writing:
         if config:
             self.body["output_config"] = {**self.body.get("output_config", {}), **config}
 
-    def finish(self, first: dict[str, Any], options: RequestOptions) -> PreparedRequest:
-        """Return the request. The provider's own options replace its fields; `output_config` is merged."""
+    def finish(self, first: dict[str, Any], options: RequestOptions, cache: Cache | None) -> PreparedRequest:
+        """Return the request, and cache the writer for the next request.
+
+        The provider's own options replace its fields; `output_config` is merged.
+        """
         body, own = {**first, **self.body}, options.fields
         config: Any = own.get("output_config")
         if is_object(config):
@@ -354,8 +351,11 @@ class _Writing:
             body["thinking"] = {**REMEDY, **body.get("thinking", _ADAPTIVE)}
         self._check(body)
         body |= options.extra_body
+        encoded = self._encode(body)
+        if cache is not None and self._writer.is_extensible:
+            cache.keep(self._request.prompt, self._tools, self._writer, len(encoded))
         return PreparedRequest(
-            self._encode(body),
+            encoded,
             self._tools,
             tuple(dict.fromkeys((*self._tools.betas, *self._betas, *self._own_betas(options), *options.all_betas))),
             tuple(options.headers.items()),
@@ -394,9 +394,13 @@ class _Writing:
 
     def _encode(self, body: dict[str, Any]) -> bytes:
         """Return the body as JSON, with a valid number and order of cache marks."""
-        encoded = json_of(body)
-        most = self._facts.cache_marks or 0
-        if encoded.count(b'"cache_control"') <= most and b'"ttl"' not in encoded:
+        encoded, messages, most = json_of(body), body["messages"], self._facts.cache_marks or 0
+        marks = [0] * len(CACHE_MARKS)
+        searched = encoded
+        if messages.__class__ is JsonItems and messages.count:  # fxai counted the marks of the earlier messages
+            marks, searched = messages.notes, json_of({**body, "messages": messages.rest})
+        count, lifetimes = (found + searched.count(mark) for found, mark in zip(marks, CACHE_MARKS, strict=True))
+        if count <= most and not lifetimes:
             return encoded
         plain = msgspec.json.decode(encoded)  # a copy: the history shares the parts of the body
         check_marks(plain, self._tools.names, self._notes, most)

@@ -33,6 +33,7 @@ from fxai.messages.part import WarningPart
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.history_form import HistoryForm, HistoryRules, IdRule
 from fxai.models.prepared_tools import Notes, PreparationError, contents_of, file_note
+from fxai.models.request_cache import HistoryText
 from fxai.providers.openai.media import ChatFiles, chat_file, is_taken, is_text
 from fxai.providers.openai.options import NAME, marks
 from fxai.providers.openai.server import COMPATIBLE, Server
@@ -69,6 +70,8 @@ class ChatWriter:
     def __init__(self, offer: RequestTools, *, system_role: ChatRole = "system", server: Server = COMPATIBLE) -> None:
         self.items: list[_Message] = []
         """The written messages."""
+        self.text: HistoryText = HistoryText()
+        """The JSON text of the messages in the fields of earlier requests."""
         self.notes: Notes = Notes()
         """Warnings for omitted parts."""
         self._offer = offer
@@ -90,7 +93,7 @@ class ChatWriter:
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the request as a copy. Later messages do not change it."""
-        return {"messages": list(self.items)}
+        return {"messages": self.text.copy(self.items, len(self.items))}
 
     @property
     def warnings(self) -> list[WarningPart]:

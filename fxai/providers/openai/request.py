@@ -21,7 +21,7 @@ from fxai.models.fact_table import unknown_model
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
-from fxai.models.request_cache import RequestCache, size_as_json
+from fxai.models.request_cache import RequestCache
 from fxai.models.structured_output import AnswerForm, answer_name
 from fxai.providers.openai.background import Background
 from fxai.providers.openai.chat_input import ChatWriter
@@ -360,16 +360,14 @@ def _history(
     prompt: Prompt, offer: RequestTools, notes: Notes, known: Profile, cache: Cache | None
 ) -> tuple[dict[str, Any], tuple[bytes, ...], Set[str]]:
     """Return the fields of the prompt, their digests, and its tools. With a cache, write only new messages."""
-    messages = prompt.messages
-    found = None if cache is None else cache.take(messages, offer)
-    writer, count, size = found or (_writer(offer, known), 0, 0.0)
-    before = len(writer.items)
-    writer.write(messages[count:])
+    found = None if cache is None else cache.take(prompt, offer)
+    writer, count, _ = found or (_writer(offer, known), 0, 0.0)
+    writer.write([prompt[at] for at in range(count, len(prompt))])
     notes.warnings += writer.warnings
     digests = writer.digests() if known.incremental and isinstance(writer, InputWriter) else ()
     fields = writer.fields()
     if cache is not None and writer.is_extensible:  # another request can continue here
-        cache.keep(messages, offer, writer, size + size_as_json(writer.items[before:]))
+        cache.keep(prompt, offer, writer, writer.text.size)
     return fields, digests, writer.added if isinstance(writer, InputWriter) else frozenset()
 
 

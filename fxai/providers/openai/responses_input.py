@@ -37,6 +37,7 @@ from fxai.messages.part import AnyPart, WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.models.history_form import HistoryForm, HistoryRules
 from fxai.models.prepared_tools import Notes, file_note, json_of
+from fxai.models.request_cache import HistoryText
 from fxai.providers.openai.media import input_file, is_taken
 from fxai.providers.openai.options import NAME, marks
 from fxai.providers.openai.tool_calls import (
@@ -117,6 +118,8 @@ class InputWriter:
     ) -> None:
         self.items: list[_Item] = []
         """The written items."""
+        self.text: HistoryText = HistoryText()
+        """The JSON text of the items in the fields of earlier requests."""
         self.notes: Notes = Notes()
         """Warnings for omitted parts."""
         self.added: set[str] = set()
@@ -145,7 +148,7 @@ class InputWriter:
     def fields(self) -> dict[str, Any]:
         """Return the fields of the request as a copy. Later messages do not change it."""
         instructions = {} if self.instructions is None else {"instructions": self.instructions}
-        return {**instructions, "input": list(self.items)}
+        return {**instructions, "input": self.text.copy(self.items, len(self.items))}
 
     def digests(self) -> tuple[bytes, ...]:
         """Return the digests of the items. The writer reuses the digests of earlier requests."""
