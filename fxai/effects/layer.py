@@ -304,11 +304,11 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     __slots__ = ("__fx_build__", "__fx_make__", "__fx_merged__", "__fx_shared__")
 
-    def __init__(self, build: Build, *, shared: bool = True, merged: tuple[AnyLayer, ...] = ()) -> None:
+    def __init__(self, build: Build, *, shared: bool = True) -> None:
         self.__fx_build__: Build = build
         self.__fx_make__: Make | None = None  # the whole build, if it runs no effect and acquires nothing
         self.__fx_shared__: bool = shared
-        self.__fx_merged__: tuple[AnyLayer, ...] = merged or (self,)  # the parts that `merge` combined
+        self.__fx_merged__: tuple[AnyLayer, ...] = ()  # the layers that `merge` combined
 
     if not TYPE_CHECKING:
 
@@ -399,7 +399,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def merge(self, other: _Joins[LayerOf[_Out_contra, _E_co, _In_co], _T]) -> _T: ...
     def merge(self, other: Any) -> Any:
         """Return the layer of the services of both layers, built concurrently. For a common key, `other` wins."""
-        return _merge((*self.__fx_merged__, *other.__fx_merged__))
+        return _merge((self, other))
 
     if not MYPY:  # pyright infers no union of variables from the parameter of `to_layer`
 
@@ -470,7 +470,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         layers in the form `a | b | c`. If layers fail differently, mypy infers only `object` as the failure. If a
         target is declared, mypy infers exact types with `Layer.merge_all(a, b, c).layer`.
         """
-        return _merge(tuple(part for layer in layers for part in cast("AnyLayer", layer).__fx_merged__))
+        return _merge(layers)
 
     @overload
     def __or__(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]: ...
@@ -649,13 +649,30 @@ def _merge(layers: tuple[AnyLayer, ...]) -> MergedOf[Any, Any, Any]:
     """Return the layer of the services of all layers. For a common key, the last layer wins."""
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-        return parallel([build_layer(layer, memo, scope) for layer in layers]).map(ContextOf.of_all)
+        return parallel([build_layer(part, memo, scope) for part in _parts(merged)]).map(ContextOf.of_all)
 
-    merged: MergedOf[Any, Any, Any] = MergedOf(build, shared=False, merged=layers)
-    makes = [layer.__fx_make__ for layer in layers if layer.__fx_make__ is not None]
-    if len(makes) == len(layers):
-        merged.__fx_make__ = lambda context: ContextOf.of_all([make(context) for make in makes])
+    def make(context: ContextOf[Any]) -> ContextOf[Any]:
+        return ContextOf.of_all([cast(Make, part.__fx_make__)(context) for part in _parts(merged)])
+
+    merged: MergedOf[Any, Any, Any] = MergedOf(build, shared=False)
+    merged.__fx_merged__ = layers
+    if all(layer.__fx_make__ is not None for layer in layers):
+        merged.__fx_make__ = make
     return merged
+
+
+def _parts(merged: AnyLayer) -> tuple[AnyLayer, ...]:
+    """Return the layers in `merged` that are not merged themselves. The first use finds them, not each `merge`."""
+    if any(layer.__fx_merged__ for layer in merged.__fx_merged__):
+        parts: list[AnyLayer] = []
+        waiting = [merged]
+        while waiting:
+            layer = waiting.pop()
+            waiting.extend(reversed(layer.__fx_merged__))
+            if not layer.__fx_merged__:
+                parts.append(layer)
+        merged.__fx_merged__ = tuple(parts)
+    return merged.__fx_merged__
 
 
 def _feed(target: AnyLayer, dependency: AnyLayer, *, keep: bool) -> AnyLayer:

@@ -36,15 +36,15 @@ _W = TypeVar("_W")
 class JsonItems(list[Any]):
     """Items of a request as plain data, with the JSON text of the first items. `json_of` copies this text."""
 
-    __slots__ = ("count", "notes", "pieces")
+    __slots__ = ("covered", "notes", "pieces")
 
     def __init__(
-        self, items: Sequence[Any], pieces: tuple[bytes, ...] = (), count: int = 0, notes: tuple[int, ...] = ()
+        self, items: Sequence[Any], pieces: tuple[bytes, ...] = (), covered: int = 0, notes: tuple[int, ...] = ()
     ) -> None:
         super().__init__(items)
         self.pieces = pieces
         """The JSON text of the first items. Each piece contains one or more items with commas between them."""
-        self.count = count
+        self.covered = covered
         """The number of items in the pieces."""
         self.notes = notes
         """The number of occurrences of each noted string in the pieces."""
@@ -52,7 +52,7 @@ class JsonItems(list[Any]):
     @property
     def rest(self) -> list[Any]:
         """The items after the pieces."""
-        return self[self.count :]
+        return self[self.covered :]
 
     @property
     def for_json(self) -> list[Any]:

@@ -66,6 +66,21 @@ def test_merging_with_itself_changes_nothing(services: dict[int, int]) -> None:
     assert built(layer | layer) == services
 
 
+@given(st.lists(SERVICES, min_size=1), st.data())
+def test_any_shape_of_merges_has_the_services_of_the_last_layers(
+    every: list[dict[int, int]], data: st.DataObject
+) -> None:
+    """The order of the merges, and earlier uses of their parts, change nothing."""
+    layers = [layer_of(one) for one in every]
+    while len(layers) > 1:
+        at = data.draw(st.integers(0, len(layers) - 2))
+        if data.draw(st.booleans()):
+            built(layers[at])
+        layers[at : at + 2] = [layers[at] | layers[at + 1]]
+
+    assert built(layers[0]) == {key: number for one in every for key, number in one.items()}
+
+
 def sum_of(key: int, needs: list[int]) -> AnyLayer:
     """A layer that adds up the services that it needs, and one."""
 

@@ -395,9 +395,9 @@ class _Writing:
     def _encode(self, body: dict[str, Any]) -> bytes:
         """Return the body as JSON, with a valid number and order of cache marks."""
         encoded, messages, most = json_of(body), body["messages"], self._facts.cache_marks or 0
-        marks = [0] * len(CACHE_MARKS)
+        marks = (0,) * len(CACHE_MARKS)
         searched = encoded
-        if messages.__class__ is JsonItems and messages.count:  # fxai counted the marks of the earlier messages
+        if messages.__class__ is JsonItems and messages.covered:  # fxai counted the marks of the earlier messages
             marks, searched = messages.notes, json_of({**body, "messages": messages.rest})
         count, lifetimes = (found + searched.count(mark) for found, mark in zip(marks, CACHE_MARKS, strict=True))
         if count <= most and not lifetimes:
