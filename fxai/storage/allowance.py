@@ -36,6 +36,7 @@ from fxai.storage.allowance_rows import (
     AfterCrash,
     Claim,
     Hold,
+    Holds,
     Level,
     LimitExceeded,
     ProcessRows,
@@ -232,7 +233,7 @@ class _DatabaseRows(ProcessRows):
             if kind == "used":
                 self._used.setdefault(key, {})[int(id_)] = number
             elif kind == "held":
-                self._held.setdefault(key, {})[id_] = Hold(number, expires, after_crash)
+                self._held[key].put(id_, Hold(number, expires, after_crash))
             else:
                 self._lines.setdefault(key, {})[id_] = Ticket(number, expires)
 
@@ -242,7 +243,7 @@ class _DatabaseRows(ProcessRows):
         return super().uses(key)
 
     @override
-    def holds(self, key: str) -> Mapping[str, Hold]:
+    def holds(self, key: str) -> Holds:
         self._read()
         return super().holds(key)
 

@@ -10,7 +10,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Mapping
+from math import inf
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -51,7 +53,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     def end_of(self, slot: int) -> float:
         """Return the end time of a slot. A slot counts until all its uses are older than the window."""
-        return float("inf") if self.seconds is None else (slot + 1) * (self.seconds / _SLOTS) + self.seconds
+        return inf if self.seconds is None else (slot + 1) * (self.seconds / _SLOTS) + self.seconds
 
 
 @final
@@ -107,6 +109,43 @@ class Hold(msgspec.Struct, frozen=True):
 
 
 @final
+class Holds:
+    """The reservations under a key. Their number does not affect the time of a method, except when one has ended."""
+
+    __slots__ = ("_by_id", "_until", "amount")
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Hold] = {}
+        self._until = inf  # no reservation ends before this time
+        self.amount: int = 0
+        """The sum of the reserved amounts."""
+
+    def get(self, id_: str) -> Hold | None:
+        """Return the reservation with this ID, or None."""
+        return self._by_id.get(id_)
+
+    def put(self, id_: str, hold: Hold) -> None:
+        """Add or replace the reservation with this ID."""
+        self.remove(id_)
+        self._by_id[id_] = hold
+        self.amount += hold.amount
+        self._until = min(self._until, hold.expires)
+
+    def remove(self, id_: str) -> None:
+        """Remove a reservation. A missing reservation is ignored."""
+        gone = self._by_id.pop(id_, None)
+        if gone is not None:
+            self.amount -= gone.amount
+
+    def ended(self, now: float) -> list[tuple[str, Hold]]:
+        """Return the reservations that ended."""
+        if now < self._until:
+            return []
+        self._until = min((hold.expires for hold in self._by_id.values() if hold.expires > now), default=inf)
+        return [(id_, hold) for id_, hold in self._by_id.items() if hold.expires <= now]
+
+
+@final
 class Ticket(msgspec.Struct, frozen=True):
     """A position in the waiting line of a key."""
 
@@ -125,8 +164,8 @@ class Rows(ABC):
         """Return the committed amounts, by slot."""
 
     @abstractmethod
-    def holds(self, key: str) -> Mapping[str, Hold]:
-        """Return the reservations, by ID."""
+    def holds(self, key: str) -> Holds:
+        """Return the reservations. The methods `hold` and `let_go` change them."""
 
     @abstractmethod
     def add(self, claim: Claim, slot: int, amount: int) -> None:
@@ -162,7 +201,7 @@ class ProcessRows(Rows):
 
     def __init__(self) -> None:
         self._used: dict[str, dict[int, int]] = {}
-        self._held: dict[str, dict[str, Hold]] = {}
+        self._held: defaultdict[str, Holds] = defaultdict(Holds)
         self._lines: dict[str, dict[str, Ticket]] = {}
 
     @override
@@ -170,8 +209,8 @@ class ProcessRows(Rows):
         return self._used.get(key, {})
 
     @override
-    def holds(self, key: str) -> Mapping[str, Hold]:
-        return self._held.get(key, {})
+    def holds(self, key: str) -> Holds:
+        return self._held[key]
 
     @override
     def add(self, claim: Claim, slot: int, amount: int) -> None:
@@ -184,11 +223,11 @@ class ProcessRows(Rows):
 
     @override
     def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
-        self._held.setdefault(claim.key, {})[id_] = hold
+        self._held[claim.key].put(id_, hold)
 
     @override
     def let_go(self, key: str, id_: str) -> None:
-        self._held.get(key, {}).pop(id_, None)
+        self._held[key].remove(id_)
 
     @override
     def line(self, key: str) -> Mapping[str, Ticket]:
@@ -208,15 +247,14 @@ class ProcessRows(Rows):
 
 def level_of(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, int]]:
     """Return the used amounts, and the committed amounts by slot, after removing expired rows."""
-    for id_, held in list(rows.holds(claim.key).items()):
-        if held.expires <= now:
-            rows.let_go(claim.key, id_)
-            if held.after_crash == "commit":
-                rows.add(claim, claim.slot(now), held.amount)
+    for id_, held in rows.holds(claim.key).ended(now):
+        rows.let_go(claim.key, id_)
+        if held.after_crash == "commit":
+            rows.add(claim, claim.slot(now), held.amount)
     for slot in [slot for slot in rows.uses(claim.key) if claim.end_of(slot) <= now]:
         rows.forget(claim.key, slot)
     used = rows.uses(claim.key)
-    return Level(sum(used.values()), sum(held.amount for held in rows.holds(claim.key).values())), used
+    return Level(sum(used.values()), rows.holds(claim.key).amount), used
 
 
 def refusal_of(rows: Rows, claim: Claim, id_: str, now: float) -> LimitExceeded | None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.models import Allowances
-from fxai.storage.allowance_rows import Claim
+from fxai.storage.allowance_rows import Claim, Hold, Holds
 from tests.kit.postgres import POSTGRES, fresh_database, server_of
 from tests.kit.trials import examples
 
@@ -188,3 +188,27 @@ def test_expired_reservation_leaves_its_room_to_the_next_claim(kind: Kind, tmp_p
     assert allowances.reserve("b", [claim], now=59.0) is not None
     assert allowances.reserve("b", [claim], now=61.0) is None
     assert allowances.look_up("k", now=62.0, seconds=600.0).reserved == 80
+
+
+_CHANGES = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9), st.integers(0, 9), st.booleans()))
+
+
+@given(_CHANGES, st.lists(st.integers(0, 10)))
+def test_running_sum_of_reservations_is_their_sum(changes: list[tuple[str, int, int, bool]], times: list[int]) -> None:
+    """The sum and the ended reservations are the same as in a plain dictionary, for any changes and times."""
+    holds, plain = Holds(), dict[str, Hold]()
+    for at, (id_, amount, expires, stays) in enumerate(changes):
+        if stays:
+            plain[id_] = Hold(amount, float(expires), "release")
+            holds.put(id_, plain[id_])
+        else:
+            plain.pop(id_, None)
+            holds.remove(id_)
+        now = times[at] if at < len(times) else -1
+        expected = {id_: hold for id_, hold in plain.items() if hold.expires <= now}
+
+        assert dict(holds.ended(now)) == expected
+        for ended in expected:
+            holds.remove(ended)
+            del plain[ended]
+        assert holds.amount == sum(hold.amount for hold in plain.values())
