@@ -118,6 +118,7 @@ class Fiber(msgspec.Struct, eq=False):
     left: int = FAIR  # instructions before the fiber lets other tasks run
     exit: Any = None  # the Exit of an ended fiber
     nested: int = 0  # enclosing fibers that wait for this fiber in the same task
+    has_task: bool = False  # True if the current task runs all steps and awaitables until the exit or the next value
     _stack: list[Any] = []
     _mask: int = 0
     _fatal: BaseException | None = None
@@ -132,6 +133,12 @@ class Fiber(msgspec.Struct, eq=False):
     def without_loop(env: Any) -> Fiber:
         """Return a fiber without an event loop. No other task runs during it, and it must not await."""
         return Fiber(env, fair=False, left=1 << 62)
+
+    @property
+    def starts_coroutines(self) -> bool:
+        """True if a coroutine can run until its first wait within a step: nothing would guard or interrupt its wait."""
+        is_guarded = self._mask or self._shelters or self._fatal is not None or self._request is not None
+        return self.has_task and not is_guarded and Tracer not in self.env.services
 
     def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
         """Run `cur`, or continue if it is `RESUMED`. Stop at an awaitable and return it.
@@ -444,8 +451,10 @@ class Fiber(msgspec.Struct, eq=False):
             BaseException: The cancellation, `KeyboardInterrupt`, or `SystemExit` that ended the fiber, unchanged.
         """
         self._delivered = -1
+        self.has_task = True
         while pending is not None:
             if pending is EMITTED:
+                self.has_task = False  # another task can read the next value
                 return _EMITTED
             if self._delivered or self._fatal is not None:
                 self._delivered = delivered_requests()
@@ -619,7 +628,7 @@ async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
     Raises:
         BaseException: The cancellation of the task, unchanged, after the finalizers.
     """
-    fiber = Fiber(env)
+    fiber = Fiber(env, has_task=True)
     try:
         pending = fiber.step(effect, None, None)
         return fiber.finish() if pending is None else await fiber.drive(pending)

@@ -652,7 +652,11 @@ def _merge(layers: tuple[AnyLayer, ...]) -> MergedOf[Any, Any, Any]:
         return parallel([build_layer(part, memo, scope) for part in _parts(merged)]).map(ContextOf.of_all)
 
     def make(context: ContextOf[Any]) -> ContextOf[Any]:
-        return ContextOf.of_all([cast(Make, part.__fx_make__)(context) for part in _parts(merged)])
+        if not makes:
+            makes.extend([cast(Make, part.__fx_make__) for part in _parts(merged)])
+        return ContextOf.of_all([make(context) for make in makes])
+
+    makes: list[Make] = []
 
     merged: MergedOf[Any, Any, Any] = MergedOf(build, shared=False)
     merged.__fx_merged__ = layers

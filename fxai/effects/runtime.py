@@ -162,7 +162,7 @@ class Runtime(Generic[_R_contra]):
             RuntimeError: If the block of `runtime` has ended.
         """
         context = self._open()
-        fiber = Fiber(context)
+        fiber = Fiber(context, has_task=True)
         try:
             pending = fiber.step(enclose(effect, context), None, None)
             end: Exit[_A, _E] = fiber.finish() if pending is None else await fiber.drive(pending)

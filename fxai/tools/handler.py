@@ -25,11 +25,10 @@ import inspect
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from time import perf_counter
 from types import CoroutineType, FunctionType, GeneratorType, MethodType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Never, Protocol, cast, final
 
 import anyio
 import anyio.lowlevel
@@ -58,8 +57,8 @@ from fxai.effects.effect import (
     Observe,
     Within,
 )
-from fxai.effects.fiber import run_fiber
-from fxai.effects.layer import LayerOf, layer_from_context, map_layer_context
+from fxai.effects.fiber import Fiber, run_fiber
+from fxai.effects.layer import LayerOf
 from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
@@ -235,17 +234,16 @@ class Handler(msgspec.Struct, eq=False):
         context = self.context.merge(services)
         return tuple(key for key in needed_services(self.f) if context.find(key) is None)
 
-    async def wait(
-        self, coroutine: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
-    ) -> Exit[Any, Any]:
-        """Await the coroutine of the handler and return its exit."""
-        returned = await _Watched(coroutine, tool.name, self.f)
+    def end(
+        self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
+    ) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+        """Return the exit of the value that the coroutine of the handler returned, or the awaitable of its exit."""
         kind = returned.__class__
         if kind is Success:
             return Succeeded(returned.unwrap())
         if kind is Failure:
             return Failed(Cause((Fail(returned.failure()),)))
-        return await run_fiber(self._lift(returned, tool, call, services), services)
+        return run_fiber(self._lift(returned, tool, call, services), services)
 
     def _lift(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         context = self.context.merge(services)
@@ -266,8 +264,18 @@ class _Awaiting(Instruction, eq=False):
     services: ContextOf[Any]
     op = AwaitExit.op
 
-    def f(self, _: object) -> Awaitable[Exit[Any, Any]]:
-        return self.handler.wait(self.coroutine, self.tool, self.call, self.services)
+    def f(self, fiber: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+        watched = _Watched(self.coroutine, self.tool.name, self.handler.f)
+        if fiber.starts_coroutines:
+            try:
+                watched.waited = watched.advance(self.coroutine.send, None)
+            except StopIteration as stop:
+                return self.handler.end(stop.value, self.tool, self.call, self.services)
+        return self._wait(watched)
+
+    async def _wait(self, watched: _Watched) -> Exit[Any, Any]:
+        end = self.handler.end(await watched, self.tool, self.call, self.services)
+        return end if isinstance(end, Succeeded | Failed) else await end
 
 
 def lift_answer(returned: Any, name: str, services: ContextOf[Any], call: Callable[[], CallContext]) -> AnyEffect:
@@ -427,6 +435,9 @@ def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = 
     held.report_held("fxai.tools", f"handler of {name!r}", getattr(f, "__func__", f), seconds, remedy)
 
 
+_NOT_STARTED: Final = object()
+
+
 @final
 class _Watched(msgspec.Struct, eq=False):
     """A coroutine or a generator with timed steps. Each step between two waits blocks the event loop."""
@@ -434,25 +445,35 @@ class _Watched(msgspec.Struct, eq=False):
     steps: Any
     name: str
     function: Callable[..., Any]
+    waited: Any = _NOT_STARTED
+    """The object of the first wait if the first step already ran."""
+
+    def advance(self, step: Callable[[Any], Any], given: Any) -> Any:
+        """Return the object that `step(given)` waits for, or raise `StopIteration` at the end."""
+        begun = perf_counter()
+        try:
+            return step(given)
+        finally:
+            seconds = perf_counter() - begun
+            if seconds > HELD_SECONDS:
+                report_held(self.name, self.function, seconds, _REMEDY_OF_STEPS)
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        step: Callable[[], Any] = partial(self.steps.send, None)
+        waited, given = self.waited, None
+        step: Callable[[Any], Any] = self.steps.send
         while True:
-            begun = perf_counter()
+            if waited is _NOT_STARTED:
+                try:
+                    waited = self.advance(step, given)
+                except StopIteration as stop:
+                    return stop.value
             try:
-                waited = step()
-            except StopIteration as stop:
-                return stop.value
-            finally:
-                seconds = perf_counter() - begun
-                if seconds > HELD_SECONDS:
-                    report_held(self.name, self.function, seconds, _REMEDY_OF_STEPS)
-            try:
-                sent = yield waited
+                given = yield waited
             except BaseException as raised:
-                step = partial(self.steps.throw, raised)
+                step, given = self.steps.throw, raised
             else:
-                step = partial(self.steps.send, sent)
+                step = self.steps.send
+            waited = _NOT_STARTED
 
 
 def _watch_generator(effect: Generate, name: str, f: Callable[..., Any]) -> Generate:
@@ -505,8 +526,7 @@ def handler_layer(
     given = Given(identity, id(f))
 
     def bind(context: ContextOf[Any]) -> ContextOf[Any]:
-        handler = Handler(f, context, wants_context=wants_context, blocking=blocking, threads=threads)
-        return ContextOf({identity: handler, given: True})
+        return ContextOf({identity: Handler(f, context, wants_context, blocking, threads), given: True})
 
     return layer_from_context(bind)
 
@@ -599,17 +619,19 @@ def check_handlers(
     """
     needed = {tool.identity: tool.name for tool in tools.values() if tool.requires_handler}
 
+    checked: tuple[tuple[Any, ...], tuple[Any, ...]] = (), ()  # the keys of the last context, all and without `Given`
+
     def check(context: ContextOf[Any]) -> ContextOf[Any]:
-        givers: list[Identity] = []
-        services: dict[Any, Any] = {}
-        for key, service in context.services.items():
-            if isinstance(key, Given):
-                givers.append(key.identity)
-            else:
-                services[key] = service
-        if services.keys() != needed.keys() or len(set(givers)) < len(givers):
-            _require_match(tools, needed, givers, services, left_out)
-        return ContextOf(services)
+        nonlocal checked
+        services = context.services
+        keys, own = checked
+        if tuple(services) != keys:  # another build of the same layers has the same keys
+            keys, own = tuple(services), tuple([key for key in services if not isinstance(key, Given)])
+            givers = [key.identity for key in services if isinstance(key, Given)]
+            if set(own) != needed.keys() or len(set(givers)) < len(givers):
+                _require_match(tools, needed, givers, own, left_out)
+            checked = keys, own
+        return ContextOf({key: services[key] for key in own})
 
     return map_layer_context(layer, check)
 
@@ -618,10 +640,10 @@ def _require_match(
     tools: Iterable[str],
     needed: Mapping[Identity, str],
     givers: list[Identity],
-    services: Mapping[Any, Any],
+    services: Collection[Any],
     left_out: frozenset[Identity],
 ) -> None:
-    missing = [name for identity, name in needed.items() if services.get(identity) is None]
+    missing = [name for identity, name in needed.items() if identity not in services]
     extra = [key.name for key in services if isinstance(key, Identity) and key not in needed and key not in left_out]
     doubled = _duplicates(givers)
     problems = (("no handler for", missing), ("two handlers for", doubled), ("not in the toolkit", extra))
