@@ -55,8 +55,6 @@ KEY: Final = "ANTHROPIC_API_KEY"
 """The environment variable with the key."""
 
 _PATH: Final = "/v1/messages"
-# The network can cut a longer answer after ten minutes. The official SDKs also require a stream above this limit.
-_MOST_AT_ONCE: Final = 21_333
 
 
 @final
@@ -119,7 +117,7 @@ class AnthropicModel(LanguageModel):
         Fails with:
             AiError: If `ask` would fail, or if the connection cuts the stream. The earlier parts remain valid.
         """
-        return StreamOf.suspend(lambda: self._stream(request, "ask_stream"))
+        return StreamOf.suspend(lambda: self._stream(request))
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
@@ -140,37 +138,34 @@ class AnthropicModel(LanguageModel):
         body = fx.sync(sent.count_body)
         return self._counter.count(request, f"{_PATH}/count_tokens", body, sent.warnings, sent.headers)
 
-    def prepare(self, request: ModelRequest, *, stream: bool = False, eager: bool = False) -> PreparedRequest:
+    def prepare(self, request: ModelRequest, *, stream: bool | None = False, eager: bool = False) -> PreparedRequest:
         """Prepare a request without sending it. `prepare_request` documents the arguments and errors."""
         config: dict[str, Any] = msgspec.structs.asdict(self._config)
         official = self._client.server[0] == _HOST
         return prepare_request(request, stream=stream, eager=eager, cache=self._cache, official=official, **config)
 
     def _whole(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        sent = self._attempt(request, "ask", stream=False)
+        sent = self._attempt(request, "ask", stream=None)
         if isinstance(sent, AiError):
             return fx.fail(sent)
-        if sent.max_tokens > _MOST_AT_ONCE:
-            parts = self._stream(request, "ask").collect()
-            return parts.map(lambda stream: Response.from_stream(stream).content)
         answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
         read = answered.flat_map(lambda answer: fx.lift(_read_whole(answer.body, sent)))
         return read.map_error(self._client.redact)
 
-    def _stream(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
-        sent = self._attempt(request, method, stream=True)
+    def _stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
+        sent = self._attempt(request, "ask_stream", stream=True)
         if isinstance(sent, AiError):
             return StreamOf.fail(sent)
-        return stream_steps(lambda emit: fx.scoped(self._read(sent, method, emit)))
+        return stream_steps(lambda emit: fx.scoped(self._read(sent, emit)))
 
     @fx.gen
-    def _read(self, sent: PreparedRequest, method: str, emit: Emit[StreamPart]) -> Gen[None, AiError, Scope]:
+    def _read(self, sent: PreparedRequest, emit: Emit[StreamPart]) -> Gen[None, AiError, Scope]:
         """Read the events of a stream until it ends, and emit their parts.
 
         If the stream breaks, the delayed parts precede the failure.
         """
-        reader, tags = MessagesReader(sent, method=method), ThinkTags(NAME)
-        pull = yield from pull_stream(self._client.events(_PATH, sent.encoded, headers=sent.headers, method=method))
+        reader, tags = MessagesReader(sent), ThinkTags(NAME)
+        pull = yield from self._client.events(_PATH, sent.encoded, headers=sent.headers, method="ask_stream").pull()
         events: Effect[Any] = pull.catch_all(fx.succeed)
         failed: AiError | None = None
         while failed is None:
@@ -191,7 +186,7 @@ class AnthropicModel(LanguageModel):
                 yield from emit(one)
         yield from fx.fail(self._client.redact(failed))
 
-    def _attempt(self, request: ModelRequest, method: str, *, stream: bool) -> PreparedRequest | AiError:
+    def _attempt(self, request: ModelRequest, method: str, *, stream: bool | None) -> PreparedRequest | AiError:
         try:
             return self.prepare(request, stream=stream, eager=method == "ask_stream")
         except PreparationError as error:
@@ -201,7 +196,10 @@ class AnthropicModel(LanguageModel):
 
 
 def _read_whole(body: bytes, sent: PreparedRequest) -> Result[tuple[Part, ...], AiError]:
-    """Return the parts of a whole answer. Some servers send a stream of events to every request."""
+    """Return the parts of a whole answer. The answer to a request for a long answer is a stream of events.
+
+    Some servers send a stream to every request.
+    """
     if not FIRST_FIELD.match(body):
         return parse_reply(body, sent)
     reader, parts = MessagesReader(sent, method="ask"), list[StreamPart]()

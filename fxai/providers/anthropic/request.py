@@ -50,6 +50,8 @@ from fxai.schema.strict import ANTHROPIC
 VERSION: Final = "2026-10-21"
 """The version of the API in the headers of requests."""
 
+# The network can cut a longer answer after ten minutes. The official SDKs also require a stream above this limit.
+_MOST_AT_ONCE: Final = 21_333
 _ANSWER: Final = "answer"
 _DESCRIPTION: Final = "Gives the answer. Call this tool, once, when you know the answer, and write no text beside it."
 
@@ -119,7 +121,7 @@ def prepare_request(
     request: ModelRequest,
     *,
     model: str,
-    stream: bool = False,
+    stream: bool | None = False,
     eager: bool | None = None,
     strict_json_schema: bool | None = None,
     facts: ModelFacts | None = None,
@@ -132,8 +134,8 @@ def prepare_request(
     Args:
         request: The portable request.
         model: The name of the model.
-        stream: True if the reply is a stream.
-        eager: True if tools stream their arguments without validation. By default the value of `stream`.
+        stream: True if the reply is a stream. None to stream only a reply with a maximum of more than 21,333 tokens.
+        eager: True if tools stream their arguments without validation. By default True only if `stream` is True.
         strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
         the
             model supports it. With True, an answer whose schema has no strict form is an error. Otherwise, fxai
@@ -153,7 +155,7 @@ def prepare_request(
     notes = Notes()
     known = _known_facts(model, facts, notes)
     options = options_of_request(request.provider_options)
-    streams = stream if eager is None else eager
+    streams = bool(stream) if eager is None else eager
 
     prepare = partial(
         prepare_tools,
@@ -175,7 +177,7 @@ def prepare_request(
     writing.common(answer_limit(request, max_tokens, known, notes))
     if known.binds_thinking:
         writing.bind(model, options)
-    return writing.finish({"model": model, **({"stream": True} if stream else {})}, options, cache)
+    return writing.finish({"model": model}, options, cache, stream=stream)
 
 
 def _known_facts(model: str, facts: ModelFacts | None, notes: Notes) -> ModelFacts:
@@ -337,7 +339,9 @@ class _Writing:
         if config:
             self.body["output_config"] = {**self.body.get("output_config", {}), **config}
 
-    def finish(self, first: dict[str, Any], options: RequestOptions, cache: Cache | None) -> PreparedRequest:
+    def finish(
+        self, first: dict[str, Any], options: RequestOptions, cache: Cache | None, *, stream: bool | None
+    ) -> PreparedRequest:
         """Return the request, and cache the writer for the next request.
 
         The provider's own options replace its fields; `output_config` is merged.
@@ -350,6 +354,8 @@ class _Writing:
         if self.needs_remedy:
             body["thinking"] = {**REMEDY, **body.get("thinking", _ADAPTIVE)}
         self._check(body)
+        if stream or (stream is None and body["max_tokens"] > _MOST_AT_ONCE):
+            body["stream"] = True
         body |= options.extra_body
         encoded = self._encode(body)
         if cache is not None and self._writer.is_extensible:

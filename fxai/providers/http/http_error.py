@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from fxai.messages.errors import error_in, reason_of_body
 from fxai.messages.reason import InvalidOutputError, NetworkError, Reason, RequestTimeoutError
+from fxai.providers.http.event import FIRST_FIELD, read_events
 from fxai.providers.http.transport import Timeout
 from fxai.schema.data import is_object
 from fxai.schema.parsing import parse_json
@@ -156,7 +157,7 @@ _CONTENT = ("choices", "content", "data", "output")
 
 
 def temporary_error(body: bytes, headers: Mapping[str, str]) -> Reason | None:
-    """Return the reason of a retryable error in a body or event of status 200 without content. Otherwise return None.
+    """Return the reason of a retryable error of status 200 in a body, its first event, or an event. Otherwise None.
 
     The reader of the answer reports the other errors.
 
@@ -167,6 +168,9 @@ def temporary_error(body: bytes, headers: Mapping[str, str]) -> Reason | None:
     """
     if not _ERROR_INSIDE.search(body, 0, _SEARCHED):
         return None
+    if FIRST_FIELD.match(body):
+        events, _ = read_events([body])
+        body = next((event.data.encode() for event in events if not event.is_empty), b"")
     data = parse_json(body).value_or(None)
     if not is_object(data) or any(data.get(name) for name in _CONTENT):
         return None

@@ -10,7 +10,7 @@ import httpx2
 import msgspec
 import pytest
 
-from fxai.effects import Backend, Layer, fx
+from fxai.effects import Backend, Layer, Schedule, fx
 from fxai.messages import (
     AiError,
     AuthenticationError,
@@ -101,6 +101,16 @@ def test_an_answer_that_may_be_long_is_asked_for_as_a_stream() -> None:
     assert [body.get("stream") for body in wire.bodies] == [True, None]
     assert wire.bodies[0]["max_tokens"] == 128_000
     assert "eager_input_streaming" not in wire.bodies[0]["tools"][0]
+
+
+def test_a_temporary_error_at_the_start_of_a_long_answer_is_retried() -> None:
+    """The first event is an error with status 200, and fxai sends the request again."""
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    overloaded = httpx2.Response(200, content=sse([error]), headers=EVENTS)
+    wire = Wire(overloaded, _streamed())
+
+    assert _ask(wire, of={"retry": Schedule.recurs(1)}).unwrap().text
+    assert len(wire.bodies) == 2
 
 
 def test_a_stream_is_told_as_it_comes(backend: Backend) -> None:
