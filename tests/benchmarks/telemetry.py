@@ -52,21 +52,20 @@ def off_of(spanned: Effect[int]) -> dict[str, Callable[[], object]]:
 
 
 def _blindly(run: Callable[[], object]) -> Callable[[], object]:
-    """The same with requests and calls that look for no tracer, as if there were no telemetry."""
+    """The same with requests that look for no tracer, as if there were no telemetry."""
     asking: Any = vars(sys.modules["fxai.models.model_request"])["_Asking"]
-    call: Any = vars(sys.modules["fxai.tools.call"])["Call"]
 
     def ask(self: Any, services: object) -> Any:
         del services
         return self.model.ask(self.request)
 
     def blind() -> None:
-        known = asking.f, call._start
-        asking.f, call._start = ask, call._run
+        known = asking.f
+        asking.f = ask
         try:
             run()
         finally:
-            asking.f, call._start = known
+            asking.f = known
 
     return blind
 
