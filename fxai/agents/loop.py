@@ -362,7 +362,9 @@ def _program(
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
     given = (run, emit, on_answer)
     looped: AnyEffect = Fold(
-        Then(Generate(_start, given, {}), Generate(loop, given, {})), lambda cause: run.fail(cause, on_defect), None
+        Then(Generate(_start, (*given, context.services.get(LanguageModel)), {}), Generate(loop, given, {})),
+        lambda cause: run.fail(cause, on_defect),
+        None,
     )
     inbox: Inbox | None = context.services.get(Inbox)
     if inbox is not None and inbox.claim(run):
@@ -436,11 +438,14 @@ def _read_and_compact(run: Run, inbox: Inbox | None) -> Program:
     return not run.compacts or (yield from _compact(run))
 
 
-def _start(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
-    """Start the clock of the run and execute the tool calls that its history approves."""
+def _start(run: Run, emit: Emit | None, on_answer: OnAnswer | None, model: LanguageModel | None) -> Program:
+    """Start the clock of the run and execute the tool calls that its history approves.
+
+    `model` is the model in the context, or None.
+    """
     plan = run.plan
     if plan.changes != "rewrite" or plan.tool_search is not None:
-        yield from _choose_changes(run)
+        yield from _choose_changes(run, model)
     if plan.deadline is not None or plan.budget.seconds is not None:
         run.start(plan.deadline or Deadline.after((yield _CLOCK), plan.budget.seconds or 0))
     for message in run.history:
@@ -463,10 +468,9 @@ def _check_results(run: Run) -> Program:
         yield fail(AiError("Agent", "execute", InvalidUserInputError(f"{problem}. {remedy}")))
 
 
-def _choose_changes(run: Run) -> Program:
+def _choose_changes(run: Run, model: LanguageModel | None) -> Program:
     """Choose the position of changes and the search of tools in the run, by the facts about its model."""
     plan = run.plan
-    model: LanguageModel | None = yield Ask(_find_model)
     is_needed = plan.changes == "append" or plan.tool_search is not None
     if plan.model is not None and (is_needed or plan.prompt is not None or plan.growth is not None):
         models: HeldModels = yield _hold_models(run)
@@ -486,10 +490,6 @@ def _choose_changes(run: Run) -> Program:
         run.appending = Appending(changes_tools=changes_tools, tools=() if last is None else last.request.tools)
         if run.rendering is not None:
             run.rendering.appends = True
-
-
-def _find_model(context: ContextOf[Any]) -> object:
-    return context.services.get(LanguageModel)
 
 
 def _compact(run: Run) -> Generator[AnyEffect, Any, bool]:

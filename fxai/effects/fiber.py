@@ -137,8 +137,9 @@ class Fiber(msgspec.Struct, eq=False):
     @property
     def starts_coroutines(self) -> bool:
         """True if a coroutine can run until its first wait within a step: nothing would guard or interrupt its wait."""
-        is_guarded = self._mask or self._shelters or self._fatal is not None or self._request is not None
-        return self.has_task and not is_guarded and Tracer not in self.env.services
+        if not self.has_task or self._mask or self._shelters or Tracer in self.env.services:
+            return False
+        return self._fatal is None and self._request is None
 
     def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
         """Run `cur`, or continue if it is `RESUMED`. Stop at an awaitable and return it.
@@ -256,9 +257,15 @@ class Fiber(msgspec.Struct, eq=False):
                                 tracer = self.env.services.get(Tracer)
                                 return awaited if tracer is None else _activate(tracer, awaited)
                             elif op == _AWAIT_EXIT:
-                                push(_FLATTEN_FRAME)
                                 awaited = value = cur.f(self)
-                                if value.__class__ is not succeeded and value.__class__ is not failed:
+                                if value.__class__ is succeeded:
+                                    value = value.value
+                                elif value.__class__ is failed:
+                                    cause = value.cause
+                                    cur = None
+                                    break
+                                else:
+                                    push(_FLATTEN_FRAME)
                                     tracer = self.env.services.get(Tracer)
                                     return awaited if tracer is None else _activate(tracer, awaited)
                             elif op == _FAIL:

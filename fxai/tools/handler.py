@@ -265,16 +265,17 @@ class _Awaiting(Instruction, eq=False):
     op = AwaitExit.op
 
     def f(self, fiber: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
-        watched = _Watched(self.coroutine, self.tool.name, self.handler.f)
+        waited = _NOT_STARTED
         if fiber.starts_coroutines:
             try:
-                watched.waited = watched.advance(self.coroutine.send, None)
+                waited = _advance(self.coroutine.send, None, self.tool.name, self.handler.f)
             except StopIteration as stop:
                 return self.handler.end(stop.value, self.tool, self.call, self.services)
-        return self._wait(watched)
+        return self._wait(waited)
 
-    async def _wait(self, watched: _Watched) -> Exit[Any, Any]:
-        end = self.handler.end(await watched, self.tool, self.call, self.services)
+    async def _wait(self, waited: object) -> Exit[Any, Any]:
+        returned = await _Watched(self.coroutine, self.tool.name, self.handler.f, waited)
+        end = self.handler.end(returned, self.tool, self.call, self.services)
         return end if isinstance(end, Succeeded | Failed) else await end
 
 
@@ -438,6 +439,17 @@ def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = 
 _NOT_STARTED: Final = object()
 
 
+def _advance(step: Callable[[Any], Any], given: Any, name: str, function: Callable[..., Any]) -> Any:
+    """Return the object that `step(given)` waits for, or raise `StopIteration` at the end. Time the step."""
+    begun = perf_counter()
+    try:
+        return step(given)
+    finally:
+        seconds = perf_counter() - begun
+        if seconds > HELD_SECONDS:
+            report_held(name, function, seconds, _REMEDY_OF_STEPS)
+
+
 @final
 class _Watched(msgspec.Struct, eq=False):
     """A coroutine or a generator with timed steps. Each step between two waits blocks the event loop."""
@@ -448,23 +460,13 @@ class _Watched(msgspec.Struct, eq=False):
     waited: Any = _NOT_STARTED
     """The object of the first wait if the first step already ran."""
 
-    def advance(self, step: Callable[[Any], Any], given: Any) -> Any:
-        """Return the object that `step(given)` waits for, or raise `StopIteration` at the end."""
-        begun = perf_counter()
-        try:
-            return step(given)
-        finally:
-            seconds = perf_counter() - begun
-            if seconds > HELD_SECONDS:
-                report_held(self.name, self.function, seconds, _REMEDY_OF_STEPS)
-
     def __await__(self) -> Generator[Any, Any, Any]:
         waited, given = self.waited, None
         step: Callable[[Any], Any] = self.steps.send
         while True:
             if waited is _NOT_STARTED:
                 try:
-                    waited = self.advance(step, given)
+                    waited = _advance(step, given, self.name, self.function)
                 except StopIteration as stop:
                     return stop.value
             try:
