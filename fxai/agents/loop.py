@@ -359,10 +359,12 @@ def _program(
     run.keeping = keeping
     around: Interceptor | None = context.services.get(Interceptor)
     run.around = around
+    found: LanguageModel | None = context.services.get(LanguageModel)
+    run.model = found if around is None else None  # an interceptor can replace the model of a step
     loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
     given = (run, emit, on_answer)
     looped: AnyEffect = Fold(
-        Then(Generate(_start, (*given, context.services.get(LanguageModel)), {}), Generate(loop, given, {})),
+        Then(Generate(_start, (*given, found), {}), Generate(loop, given, {})),
         lambda cause: run.fail(cause, on_defect),
         None,
     )
@@ -589,7 +591,7 @@ class StepRequest(msgspec.Struct, frozen=True, eq=False):
     resolves: bool = True
     """True if the round executes the tool calls from the model."""
     model: LanguageModel | None = None
-    """The model of the step, or None for the model in the context."""
+    """The model of the step, or None to fetch the model in the context."""
     handlers: LayerOf[Any, Any, Any] | None = None
     """Handlers for this step only."""
     is_changed: bool = False
@@ -694,7 +696,7 @@ def _prepare(run: Run) -> Program:
     step = _request(run, setup.messages, setup.toolkit, setup.options)
     if isinstance(step, AiError):
         return step
-    return msgspec.structs.replace(step, model=model, handlers=setup.handlers, is_changed=is_changed)
+    return msgspec.structs.replace(step, model=model or step.model, handlers=setup.handlers, is_changed=is_changed)
 
 
 def _plan(run: Run, setup: StepSetup) -> Plan | None:
@@ -729,7 +731,7 @@ def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOp
     if run.plan.output is not None:
         request = request.answered_as(run.plan.output)
     resolution = resolution if run.keeping is None else _with_keeper(run, resolution)
-    return StepRequest(request, resolution, options.get("resolve_tools", True))
+    return StepRequest(request, resolution, options.get("resolve_tools", True), run.model)
 
 
 def _with_keeper(run: Run, resolution: Resolution) -> Resolution:

@@ -65,7 +65,7 @@ from fxai.models.compaction import Compaction, Meter
 from fxai.models.cut import SAME_TURN, Compacted
 from fxai.models.growth import Growth
 from fxai.models.interceptor import Interceptor, LeftRunError, WorkInfo
-from fxai.models.language_model import output_error, read_output
+from fxai.models.language_model import LanguageModel, output_error, read_output
 from fxai.models.model_request import Resolution, RoundOptions, ToolChoice, ToolChoices
 from fxai.models.round import LATE, Deadline, Steps, in_order, is_ours
 from fxai.models.selection import HeldModels
@@ -173,6 +173,7 @@ class Run:
         "keeping",
         "known",
         "meter",
+        "model",
         "models",
         "on_resolved",
         "options",
@@ -209,7 +210,8 @@ class Run:
         self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
         self.around: Interceptor | None = None
         self.inbox: Inbox | None = None
-        self.known: set[str] = set()  # the ids of the messages that arrived in the inbox during the run
+        self.known: frozenset[str] = frozenset()  # the ids of the messages that arrived in the inbox during the run
+        self.model: LanguageModel | None = None  # the model in the context of all steps, or None if it can change
         self.models: HeldModels | None = None
         self.rendering: Rendering | None = None
         self.asked: StepSetup | None = None  # the setup of the last prepared step
@@ -548,7 +550,7 @@ def read_inbox(run: Run, inbox: Inbox, *, at_end: bool) -> Steps:
         arrived = run.around.work(WorkInfo(name, encode_messages, decode_messages), arrived)
     found: Any = yield run.cut(arrived)
     if found is not LATE:
-        run.known.update(one.id for one in found)
+        run.known |= {one.id for one in found}
         joining = inbox.take(found, run.known, at_end=at_end)
         if joining:
             messages = [message for one in joining for message in one.messages]
