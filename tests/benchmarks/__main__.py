@@ -31,6 +31,7 @@ SECTIONS = (
     "telemetry",
     "cluster",
     "features",
+    "growth",
 )
 
 
