@@ -137,7 +137,7 @@ class Holds:
         if gone is not None:
             self.amount -= gone.amount
 
-    def ended(self, now: float) -> list[tuple[str, Hold]]:
+    def list_ended(self, now: float) -> list[tuple[str, Hold]]:
         """Return the reservations that ended."""
         if now < self._until:
             return []
@@ -247,7 +247,7 @@ class ProcessRows(Rows):
 
 def level_of(rows: Rows, claim: Claim, now: float) -> tuple[Level, Mapping[int, int]]:
     """Return the used amounts, and the committed amounts by slot, after removing expired rows."""
-    for id_, held in rows.holds(claim.key).ended(now):
+    for id_, held in rows.holds(claim.key).list_ended(now):
         rows.let_go(claim.key, id_)
         if held.after_crash == "commit":
             rows.add(claim, claim.slot(now), held.amount)

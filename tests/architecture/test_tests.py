@@ -23,11 +23,13 @@ FACES = {module.name for module in modules() if module.path.endswith("__init__.p
 """What a test may import from: packages, and modules that are documented as such."""
 
 INTERNAL = {
+    "tests/benchmarks/growth.py": "requests without a model",
     "tests/benchmarks/scale_figures.py": "reservations without a model",
     "tests/conformance/test_approval_cases.py": "what an approval covers",
     "tests/conformance/test_concerto_cases.py": "the messages of a host",
     "tests/conformance/test_mcp_client_cases.py": "how a server's content is shown",
     "tests/conformance/test_openai_cases.py": "finish reasons, and answers continued",
+    "tests/laws/test_coroutine_laws.py": "fibers with and without their own task",
     "tests/laws/test_compaction_laws.py": "pairs of calls, and recorded cuts",
     "tests/integration/distributed/test_lost_queue_workers.py": "rows that no program writes",
     "tests/integration/local/test_local_model.py": "the engine, which is loaded once for all",

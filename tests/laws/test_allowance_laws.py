@@ -207,7 +207,7 @@ def test_running_sum_of_reservations_is_their_sum(changes: list[tuple[str, int, 
         now = times[at] if at < len(times) else -1
         expected = {id_: hold for id_, hold in plain.items() if hold.expires <= now}
 
-        assert dict(holds.ended(now)) == expected
+        assert dict(holds.list_ended(now)) == expected
         for ended in expected:
             holds.remove(ended)
             del plain[ended]
