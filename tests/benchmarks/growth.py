@@ -22,7 +22,7 @@ __all__ = ["works"]
 
 FEW = "the first ones"
 FLAT = Budget(1.3, FEW)
-KIT = (Tool.make("forecast", parameters=dict[str, str], success=dict),)
+KIT = (Tool.make("forecast", parameters=dict[str, str], success=dict[str, Any]),)
 ROUNDS, AT_ONCE, HANDLERS = 1_000, 2_000, 2_000
 WIRES: dict[str, Callable[[ModelRequest, Any], object]] = {
     "responses": lambda request, cache: prepare_openai(request, model="gpt-5.5", cache=cache).encoded,
