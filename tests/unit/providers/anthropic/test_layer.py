@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import httpx2
 import msgspec
 import pytest
+from typing_extensions import override
 
 from fxai.effects import Backend, Layer, Schedule, fx
 from fxai.messages import (
@@ -110,6 +111,24 @@ def test_a_temporary_error_at_the_start_of_a_long_answer_is_retried() -> None:
     wire = Wire(overloaded, _streamed())
 
     assert _ask(wire, of={"retry": Schedule.recurs(1)}).unwrap().text
+    assert len(wire.bodies) == 2
+
+
+class _Cut(httpx2.AsyncByteStream):
+    """A body whose connection breaks after its first event."""
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield sse(events_of(message(list(HELLO)))[:1])
+        raise httpx2.ReadError("reset")
+
+
+def test_a_long_answer_whose_connection_breaks_is_retried() -> None:
+    """The caller reads no part before the end, so fxai sends the request again, as for a short answer."""
+    cut = httpx2.Response(200, stream=_Cut(), headers=EVENTS)
+    wire = Wire(cut, _streamed())
+
+    assert _ask(wire, of={"retry": Schedule.recurs(1)}).unwrap().text == "Good day."
     assert len(wire.bodies) == 2
 
 
