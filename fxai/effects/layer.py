@@ -25,7 +25,7 @@ scope. The last scope to close releases the resources of the layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypeAlias, cast, final, overload
 
 import anyio
@@ -308,7 +308,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         self.__fx_build__: Build = build
         self.__fx_make__: Make | None = None  # the whole build, if it runs no effect and acquires nothing
         self.__fx_shared__: bool = shared
-        self.__fx_merged__: tuple[AnyLayer, ...] = ()  # the layers that `merge` combined
+        self.__fx_merged__: Sequence[AnyLayer] = ()  # the layers that `merge` combined
 
     if not TYPE_CHECKING:
 
@@ -647,36 +647,37 @@ class _Provided(Instruction, eq=False):
 
 def _merge(layers: tuple[AnyLayer, ...]) -> MergedOf[Any, Any, Any]:
     """Return the layer of the services of all layers. For a common key, the last layer wins."""
+    parts: list[AnyLayer] = list(layers)
+    makes: list[Make] = []
 
     def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-        return parallel([build_layer(part, memo, scope) for part in _parts(merged)]).map(ContextOf.of_all)
+        _flatten(parts)
+        return parallel([build_layer(part, memo, scope) for part in parts]).map(ContextOf.of_all)
 
     def make(context: ContextOf[Any]) -> ContextOf[Any]:
         if not makes:
-            makes.extend([cast(Make, part.__fx_make__) for part in _parts(merged)])
+            _flatten(parts)
+            makes[:] = [cast(Make, part.__fx_make__) for part in parts]
         return ContextOf.of_all([make(context) for make in makes])
 
-    makes: list[Make] = []
-
     merged: MergedOf[Any, Any, Any] = MergedOf(build, shared=False)
-    merged.__fx_merged__ = layers
+    merged.__fx_merged__ = parts
     if all(layer.__fx_make__ is not None for layer in layers):
         merged.__fx_make__ = make
     return merged
 
 
-def _parts(merged: AnyLayer) -> tuple[AnyLayer, ...]:
-    """Return the layers in `merged` that are not merged themselves. The first use finds them, not each `merge`."""
-    if any(layer.__fx_merged__ for layer in merged.__fx_merged__):
-        parts: list[AnyLayer] = []
-        waiting = [merged]
+def _flatten(parts: list[AnyLayer]) -> None:
+    """Replace merged layers by their own parts. The first use of a merged layer does this, not each `merge`."""
+    if any(part.__fx_merged__ for part in parts):
+        flat: list[AnyLayer] = []
+        waiting = parts[::-1]
         while waiting:
             layer = waiting.pop()
             waiting.extend(reversed(layer.__fx_merged__))
             if not layer.__fx_merged__:
-                parts.append(layer)
-        merged.__fx_merged__ = tuple(parts)
-    return merged.__fx_merged__
+                flat.append(layer)
+        parts[:] = flat
 
 
 def _feed(target: AnyLayer, dependency: AnyLayer, *, keep: bool) -> AnyLayer:
