@@ -219,7 +219,9 @@ class Handler(msgspec.Struct, eq=False):
         kind = returned.__class__
         if kind is Success or kind is Failure:
             return returned
-        return self._read(returned, tool, call, services)
+        if kind is CoroutineType:
+            return _Awaiting(self, returned, tool, call, services)
+        return self._lift(returned, tool, call, services)
 
     def _read(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         if returned.__class__ is CoroutineType:
