@@ -74,9 +74,24 @@ def search(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def docs(session: nox.Session) -> None:
-    """Build the pages, and fail if there is a warning."""
+    """Build the pages. Fail on a warning, a broken link, an unnamed field, or a search without a page."""
     session.install("-e", ".", *nox.project.dependency_groups(PROJECT, "docs"))
     session.run("zensical", "build", "--clean", "--strict")
+    session.run("python", "-m", "tests.kit.site", "site")
+
+
+@nox.session(python="3.11")
+def extras(session: nox.Session) -> None:
+    """Compare the cost of each extra in the README with new installations."""
+    session.install("uv")
+    session.run("python", "-m", "tests.kit.extra_sizes", "--check", *session.posargs)
+
+
+@nox.session(python="3.11")
+def peers(session: nox.Session) -> None:
+    """Measure the installation, the import, and a run of fxai and of other libraries."""
+    session.install("uv")
+    session.run("python", "-m", "tests.kit.peer_costs", *session.posargs)
 
 
 @nox.session(python="3.11")

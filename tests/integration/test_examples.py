@@ -179,6 +179,6 @@ def test_the_order_desk_is_short_and_the_page_beside_it_counts_right() -> None:
 
     assert len(ours.splitlines()) <= 160
     for desk, text in zip(DESKS, (ours, theirs), strict=True):
-        assert re.search(rf"{desk.name}\) \| {len(text.splitlines())} \| {_code_lines(text)} \|", page)
+        assert re.search(rf"{desk.name}` \| {len(text.splitlines())} \| {_code_lines(text)} \|", page)
     assert len(shown) == 6
     assert [code for title, code in shown if code not in (ours if title == "fxai" else theirs)] == []

@@ -1,0 +1,48 @@
+"""A FastAPI application with a chat page."""
+
+from fastapi import FastAPI
+
+from fxai import Agent, tool
+from fxai.testing import ScriptedModel, call, text
+from fxai.ui import AppOptions, chat_app, mount
+
+STOCK = {"tea": 3, "coffee": 0}
+
+
+@tool
+def pieces(item: str) -> int:
+    """Return the number of pieces in stock."""
+    return STOCK.get(item, 0)
+
+
+@tool(needs_approval=True)  # the page asks the user before each call
+def order(item: str, pieces: int) -> str:
+    """Order an item from the supplier."""
+    return f"{pieces} pieces of {item} are on their way"
+
+
+agent = Agent.make("shop", instructions="Help the shop keeper.").with_tools(pieces, order)
+
+model = ScriptedModel.make(
+    [
+        turn
+        for _ in range(100)  # the script repeats these turns
+        for turn in (
+            [text("I check the stock."), call("pieces", {"item": "coffee"})],
+            call("order", {"item": "coffee", "pieces": 5}),
+            text("Five pieces of coffee are on their way."),
+        )
+    ]
+).layer
+
+app = FastAPI()
+
+
+@app.get("/health")
+def health() -> dict[str, bool]:
+    """Return the state of the application."""
+    return {"ok": True}
+
+
+chat = chat_app(agent, layer=model, options=AppOptions(title="Shop", page=True))
+mount(app, chat, "/chat")
