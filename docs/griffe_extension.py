@@ -30,7 +30,7 @@ from griffe import (
 
 SESSION = re.compile(r"^>>> .*(?:\n(?!\n).*)*(?:\n\n>>> .*(?:\n(?!\n).*)*)*", re.MULTILINE)
 STRUCTS = {"msgspec.Struct", "Struct"}
-BLANK = "\u200b"  # mkdocstrings omits an attribute whose docstring is empty
+BLANK = "<!-- -->"  # mkdocstrings omits an attribute whose docstring is empty
 
 
 class Pages(Extension):

@@ -10,7 +10,7 @@ STOCK = {"tea": 3, "coffee": 0}
 
 
 @tool
-def pieces(item: str) -> int:
+def stock(item: str) -> int:
     """Return the number of pieces in stock."""
     return STOCK.get(item, 0)
 
@@ -21,14 +21,15 @@ def order(item: str, pieces: int) -> str:
     return f"{pieces} pieces of {item} are on their way"
 
 
-agent = Agent.make("shop", instructions="Help the shop keeper.").with_tools(pieces, order)
+agent = Agent.make("shop", instructions="Help the shop keeper.")
+agent = agent.with_tools(stock, order)
 
 model = ScriptedModel.make(
     [
         turn
         for _ in range(100)  # the script repeats these turns
         for turn in (
-            [text("I check the stock."), call("pieces", {"item": "coffee"})],
+            [text("I check the stock."), call("stock", {"item": "coffee"})],
             call("order", {"item": "coffee", "pieces": 5}),
             text("Five pieces of coffee are on their way."),
         )
@@ -44,5 +45,6 @@ def health() -> dict[str, bool]:
     return {"ok": True}
 
 
-chat = chat_app(agent, layer=model, options=AppOptions(title="Shop", page=True))
+options = AppOptions(title="Shop", page=True)
+chat = chat_app(agent, layer=model, options=options)
 mount(app, chat, "/chat")

@@ -6,9 +6,10 @@ from pathlib import Path
 from fxai import Agent, fx, mcp
 from fxai.testing import ScriptedModel, call, text
 
-shop = mcp.stdio(sys.executable, str(Path(__file__).with_name("shop_server.py")), name="shop").prefix("shop_")
+server = str(Path(__file__).with_name("shop_server.py"))
+shop = mcp.stdio(sys.executable, server, name="shop").prefix("shop_")
 
-agent = Agent.make("buyer", instructions="Answer in one sentence.").with_tools(shop)
+agent = Agent.make("buyer", instructions="Answer briefly.").with_tools(shop)
 
 model = ScriptedModel.make(
     [
@@ -19,7 +20,8 @@ model = ScriptedModel.make(
 ).layer
 
 if __name__ == "__main__":
-    answer = fx.run(agent.execute("What do tea, bread, and coffee cost?").provide(model))
+    program = agent.execute("What do tea, bread, and coffee cost?")
+    answer = fx.run(program.provide(model))
     for step in answer.steps:
         for result in step.results:
             print(f"{result.name}: {result.encoded_result}")

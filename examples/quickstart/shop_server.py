@@ -10,7 +10,9 @@ CENTS = {"tea": 250, "bread": 400}
 @tool
 def price(item: str) -> Result[int, str]:
     """Return the price of an item, in cents."""
-    return Success(CENTS[item]) if item in CENTS else Failure(f"unknown item. Known items: {', '.join(CENTS)}")
+    if item in CENTS:
+        return Success(CENTS[item])
+    return Failure(f"unknown item. Known items: {', '.join(CENTS)}")
 
 
 @tool

@@ -9,7 +9,7 @@ from fxai.durable import durable, step
 from fxai.models import ObjectPending
 from fxai.testing import ScriptedModel, delay, text
 
-TICKETS = [f"Ticket {number}: the printer on floor {number} is out of paper." for number in range(1, 21)]
+TICKETS = [f"Ticket {number}: printer {number} is out of paper." for number in range(1, 21)]
 REPORT = Path("triage.txt")
 
 
@@ -29,17 +29,22 @@ def write_line(ticket: str, triage: Triage) -> None:
 
 
 @fx.gen
-def sort_ticket(ticket: str) -> Gen[Triage, AiError | ToolError | ObjectPending, LanguageModel]:
+def sort_ticket(
+    ticket: str,
+) -> Gen[Triage, AiError | ToolError | ObjectPending, LanguageModel]:
     """Ask the model for the team, and write the answer to the report."""
-    response = yield from LanguageModel.generate_object(f"Sort this ticket. {ticket}", Triage)
-    yield from step("write", fx.sync(lambda: write_line(ticket, response.value)), type(None), idempotent=True)
-    return response.value
+    prompt = f"Sort this ticket. {ticket}"
+    triage = (yield from LanguageModel.generate_object(prompt, Triage)).value
+    write = fx.sync(lambda: write_line(ticket, triage))
+    yield from step("write", write, type(None), idempotent=True)
+    return triage
 
 
-model = ScriptedModel.make([[delay(0.2), text('{"team": "office", "urgent": false}')] for _ in TICKETS]).layer
+TURN = [delay(0.2), text('{"team": "office", "urgent": false}')]
+model = ScriptedModel.make([TURN for _ in TICKETS]).layer
 
 batch = fx.for_each(TICKETS, sort_ticket, concurrency=2)
 
 if __name__ == "__main__":
-    sorted_tickets = fx.run(batch.provide(durable(model, run="tickets-1", store="triage.db")))
-    print(f"{len(sorted_tickets)} tickets are sorted.")
+    live = durable(model, run="tickets-1", store="triage.db")
+    print(f"{len(fx.run(batch.provide(live)))} tickets are sorted.")

@@ -11,7 +11,9 @@ CELSIUS = {"Oslo": -3.0, "Rome": 18.0}
 @tool(failure_mode="return")  # the model reads the failure and can try another city
 def weather(city: str) -> Result[float, str]:
     """Return the temperature in a city, in degrees Celsius."""
-    return Success(CELSIUS[city]) if city in CELSIUS else Failure(f"unknown city. Known cities: {', '.join(CELSIUS)}")
+    if city in CELSIUS:
+        return Success(CELSIUS[city])
+    return Failure(f"unknown city. Known cities: {', '.join(CELSIUS)}")
 
 
 @tool
@@ -20,7 +22,8 @@ def fahrenheit(celsius: float) -> float:
     return celsius * 9 / 5 + 32
 
 
-agent = Agent.make("forecaster", instructions="Answer in one sentence.").with_tools(weather, fahrenheit)
+agent = Agent.make("forecaster", instructions="Answer briefly.")
+agent = agent.with_tools(weather, fahrenheit)
 
 model = ScriptedModel.make(
     [
@@ -32,7 +35,8 @@ model = ScriptedModel.make(
 ).layer
 
 if __name__ == "__main__":
-    answer = fx.run(agent.execute("How cold is it in Oslo, in Fahrenheit?").provide(model))
+    program = agent.execute("How cold is it in Oslo, in Fahrenheit?")
+    answer = fx.run(program.provide(model))
     for step in answer.steps:
         for result in step.results:
             print(f"Step {step.number}: {result.name} returned {result.encoded_result}")
