@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, takewhile
 from operator import is_
 from threading import Lock
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, cast, final
 
 from returns.result import Result
 
@@ -172,6 +172,7 @@ class Prompt:
         `call.answer(result)`. If it returns None, the call stays pending.
 
         Raises:
+            TypeError: If `answer` returns another value, such as a `bool`.
             ValueError: If the answer has the wrong kind, see `Pending`.
 
         >>> from fxai.messages.message import AssistantMessage, ToolCallPart
@@ -181,6 +182,11 @@ class Prompt:
         tool: [result c] add 3
         """
         answers = [given for call in self.pending if (given := answer(call)) is not None]
+        if strange := [each for each in cast("list[object]", answers) if not isinstance(each, ToolContent)]:
+            raise TypeError(
+                f"reply: the function must return an answer, got {strange[0]!r}. Return call.approve(), "
+                "call.deny('…'), call.answer(…), or None."
+            )
         return self.append(ToolMessage.make(*answers)) if answers else self
 
     def concat(self, other: PromptInput) -> Prompt:

@@ -74,6 +74,15 @@ def test_each_open_call_can_be_replied_to() -> None:
         history.reply(Pending.approve)
 
 
+@pytest.mark.parametrize("strange", [True, "yes", {"approve": True}, Pending.approve])
+def test_reply_rejects_a_function_that_returns_no_answer(strange: Any) -> None:
+    """A function that returns a bool, a string, or a record raises an error with the possible answers."""
+    history = Prompt((AssistantMessage.make(ToolCallPart("c", "add", {})),))
+
+    with pytest.raises(TypeError, match=r"the function must return an answer, got .* Return call.approve\(\)"):
+        history.reply(lambda _: strange)
+
+
 def test_of_a_history_the_last_turn_counts() -> None:
     """What an earlier one left open has been passed over."""
     turn = AssistantMessage.make(ToolCallPart("a", "add", {}))
