@@ -2,19 +2,21 @@
 
 - Examples in docstrings appear as Python sessions.
 - A `msgspec.Struct` has a signature with every field, its type, and its default.
-- A field without a docstring appears with its type.
+- The `Attributes:` section of a class moves to its fields. A field without a text appears with its type.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from griffe import (
     Attribute,
     Class,
     Docstring,
+    DocstringSectionAttributes,
     Expr,
     ExprCall,
     ExprKeyword,
@@ -29,6 +31,7 @@ from griffe import (
 )
 
 SESSION = re.compile(r"^>>> .*(?:\n(?!\n).*)*(?:\n\n>>> .*(?:\n(?!\n).*)*)*", re.MULTILINE)
+ATTRIBUTES = re.compile(r"\n*^Attributes:\n(?:(?: .*)?(?:\n|\Z))+", re.MULTILINE)
 STRUCTS = {"msgspec.Struct", "Struct"}
 BLANK = "<!-- -->"  # mkdocstrings omits an attribute whose docstring is empty
 
@@ -42,10 +45,13 @@ class Pages(Extension):
             obj.docstring.value = SESSION.sub(lambda found: f"```pycon\n{found.group()}\n```", obj.docstring.value)
 
     def on_class(self, *, cls: Class, **_: Any) -> None:
-        """Add an empty docstring to each public field without a docstring."""
+        """Give each public field a docstring, with the text from the section of the class."""
+        texts = _texts(cls)
         for field in _own_fields(cls):
             if field.docstring is None:
-                field.docstring = Docstring(BLANK, parent=field)
+                field.docstring = Docstring(texts.pop(field.name, BLANK), parent=field)
+        if cls.docstring is not None and not texts:
+            cls.docstring.value = ATTRIBUTES.sub("", cls.docstring.value)
 
     def on_package(self, *, pkg: Module, loader: GriffeLoader, **_: Any) -> None:
         """Add the constructor of each struct."""
@@ -62,18 +68,24 @@ def _classes(parent: Module | Class) -> Iterator[Class]:
             yield from _classes(member)
 
 
+def _texts(cls: Class) -> dict[str, str]:
+    sections = [] if cls.docstring is None else cls.docstring.parse("google", warnings=False)
+    attributes = [section for section in sections if isinstance(section, DocstringSectionAttributes)]
+    return {each.name: each.description for section in attributes for each in section.value}
+
+
 def _own_fields(cls: Class) -> list[Attribute]:
-    attributes = [each for each in cls.members.values() if isinstance(each, Attribute) and each.is_public]
+    attributes = [each for each in cls.members.values() if isinstance(each, Attribute) and each.name[0] != "_"]
     return [each for each in attributes if each.annotation is not None and not each.has_labels("property")]
 
 
 def _bases(cls: Class, loader: GriffeLoader) -> Iterator[Class]:
     for base in cls.bases:
         path = base.canonical_path if isinstance(base, Expr) else base
-        module, _, name = path.partition("[")[0].rpartition(".")
-        found = loader.modules_collection[module].members.get(name) if module in loader.modules_collection else None
-        if isinstance(found, Class):
-            yield found
+        with suppress(KeyError):  # a class of another package
+            found = loader.modules_collection[path.partition("[")[0]]
+            if isinstance(found, Class):
+                yield found
 
 
 def _is_struct(cls: Class, loader: GriffeLoader) -> bool:
@@ -94,7 +106,8 @@ def _parameters(cls: Class, loader: GriffeLoader) -> Iterator[Parameter]:
     is_named = str(words.get("kw_only")) == "True"
     kind = ParameterKind.keyword_only if is_named else ParameterKind.positional_or_keyword
     for field in _own_fields(cls):
-        yield Parameter(field.name, annotation=field.annotation, kind=kind, default=_default(field.value))
+        if field.has_labels("instance-attribute"):  # not a `ClassVar`
+            yield Parameter(field.name, annotation=field.annotation, kind=kind, default=_default(field.value))
 
 
 def _default(value: str | Expr | None) -> str | Expr | None:

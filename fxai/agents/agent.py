@@ -111,8 +111,11 @@ class _Hooks(msgspec.Struct, frozen=True):
     """The functions that a run calls. Each tuple has the order of the calls."""
 
     stop_when: tuple[StopCondition[Any, Any], ...] = ()
+    """Conditions that stop the run after a step."""
     prepare_step: tuple[PrepareStep[Any, Any], ...] = ()
+    """Functions that change the request of a step."""
     on_step: tuple[OnStep[Any, Any], ...] = ()
+    """Functions that receive each step."""
 
 
 @final
@@ -125,6 +128,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     """
 
     name: str
+    """The name, for traces and messages."""
     instructions: str | None = None
     """The system prompt."""
     __fx_own__: Binding = Binding()
@@ -134,6 +138,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     output: Schema[Any] | None = None
     """The type of the answer, or None for text."""
     budget: Budget = Budget()
+    """The limits of a run."""
     __fx_at_limit__: AtLimit = "fail"
     __fx_hooks__: _Hooks = _Hooks()
     __fx_output_retries__: int = OUTPUT_RETRIES

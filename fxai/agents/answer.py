@@ -49,6 +49,7 @@ class Step(msgspec.Struct, frozen=True):
     number: int
     """The number of the step, from 1."""
     response: Response
+    """The turn of the model and the results of its calls."""
     record: StepRecord = NO_RECORD
     """The tools and messages of the request, the break of its prefix, and the state of a stateful prompt."""
 
@@ -163,9 +164,11 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
     """The result of a run: its steps, the whole conversation, and the output of type `O`."""
 
     steps: tuple[Step, ...]
+    """The steps, oldest first."""
     history: Prompt
     """The conversation before the run and the messages of the run. Another run can continue from it."""
     ended: Ended = "done"
+    """The way the run ended."""
     typed: bool = False
     """True if the agent has an output type."""
     value: _O_co | msgspec.UnsetType = msgspec.UNSET
@@ -273,7 +276,9 @@ class BudgetExceeded(msgspec.Struct, frozen=True):
     """The failure of a run that exhausted its budget: the resource, its limit, and the conversation so far."""
 
     what: Limit
+    """The exhausted resource."""
     limit: float
+    """The limit of the resource, in its unit: rounds, tokens, seconds, calls, or money."""
     history: Prompt
     """The conversation so far, with a result for each call. Another run with a new budget can continue from it."""
     state: PromptState | None = None

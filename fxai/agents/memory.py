@@ -66,7 +66,9 @@ class MemoryFailure(msgspec.Struct, frozen=True):
     memory: str
     """The location of the memory: a file, a conversation in a database, or "this process"."""
     doing: _Doing
+    """The operation that failed."""
     description: str
+    """The reason."""
     history: Prompt | None = None
     """The whole conversation if a finished run could not commit. Another run can continue from it."""
     state: PromptState | None = None

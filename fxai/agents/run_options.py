@@ -115,6 +115,7 @@ class HasToolCall(msgspec.Struct, frozen=True):
     """The condition that the last step called one of these tools. Create it with `has_tool_call`."""
 
     names: tuple[str, ...]
+    """The names of the tools."""
 
     def __call__(self, steps: Steps) -> bool:
         """Return whether the last step called one of these tools."""

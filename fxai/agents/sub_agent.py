@@ -99,6 +99,7 @@ class SubAgentRequest(msgspec.Struct, frozen=True):
     """The default parameters of a tool that runs an agent."""
 
     prompt: Annotated[str, msgspec.Meta(description="The task, with all information that the agent needs.")]
+    """The request to the agent."""
 
 
 @final
@@ -116,7 +117,9 @@ class SubAgentFailed(msgspec.Struct, frozen=True):
     """The failure of a tool that runs an agent: the agent and the reason. A model reads all fields except `error`."""
 
     agent: str
+    """The name of the agent."""
     reason: SubAgentReason
+    """The kind of the failure."""
     message: str
     """The event and the remedy."""
     error: Any = None
@@ -156,6 +159,7 @@ class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
     runs: Runnable[_O]
     """The agent or stateful prompt to run."""
     tool: Tool[_P, _O, SubAgentFailed]
+    """The tool that runs the agent."""
     prompt: Callable[[Any], PromptInput]
     """A function that converts the parameters of a call to the prompt of a run."""
 

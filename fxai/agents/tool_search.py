@@ -60,14 +60,18 @@ class FoundTool(msgspec.Struct, frozen=True):
     """A tool in the result of a search."""
 
     name: str
+    """The name of the tool."""
     description: str = ""
+    """The description of the tool."""
 
 
 class FoundTools(msgspec.Struct, frozen=True):
     """The result of a search, best first."""
 
     tools: list[FoundTool]
+    """The tools, best match first."""
     note: str = ""
+    """A message to the model, or an empty string."""
 
 
 @final

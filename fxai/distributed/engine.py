@@ -26,7 +26,9 @@ class ClusterUnavailable(msgspec.Struct, frozen=True, tag="cluster-unavailable")
     """The scheduler or the database of a cluster cannot be reached, or it refuses the call."""
 
     address: str
+    """The address of the scheduler or database."""
     reason: str
+    """The reason."""
 
     @override
     def __str__(self) -> str:

@@ -43,9 +43,11 @@ class RunQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
     """A question to a person about a call of a run."""
 
     run: str
+    """The name of the run."""
     path: str
     """The path of the call in the run."""
     kind: QuestionKind
+    """The kind of the question."""
     tool: str
     """The name of the tool, or of the step of the program."""
     params: Any = None
@@ -121,6 +123,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to a question."""
 
     kind: ReplyKind
+    """The kind of the answer."""
     value: Any = None
     """A JSON value of the type that the tool declares. Only `result` and `failure` have one."""
     reason: str | None = None
@@ -166,12 +169,14 @@ class DurableError(LeftRunError):
     """Stops a durable run from inside. Its `failure` is a `DurableFailure`, or the `OutcomeUnknown` of a call."""
 
     failure: Any
+    """The failure."""
 
 
 class DurableFailure(msgspec.Struct, frozen=True, tag_field="type"):
     """The failure of a durable run that cannot continue here. Each value has one of the classes in `exact`."""
 
     run: str
+    """The name of the run."""
 
     @property
     def exact(self) -> AnyDurableFailure:
@@ -195,6 +200,7 @@ class RunUnknown(DurableFailure, frozen=True, tag="unknown-run"):
     """The run does not exist."""
 
     location: str
+    """The location of the store."""
 
     @override
     def __str__(self) -> str:
@@ -236,7 +242,9 @@ class QuestionUnknown(DurableFailure, frozen=True, tag="unknown-question"):
     """The run has no open question with this ID, or the question does not allow this answer."""
 
     question: str
+    """The ID of the question."""
     why: str
+    """The reason."""
 
     @override
     def __str__(self) -> str:
@@ -257,6 +265,7 @@ class ProgramChanged(DurableFailure, frozen=True, tag="changed"):
     """The program differs from the program that started the run."""
 
     changes: tuple[str, ...]
+    """The differences from the recorded program."""
 
     @override
     def __str__(self) -> str:
@@ -270,6 +279,7 @@ class JournalFailure(DurableFailure, frozen=True, tag="journal"):
     """The journal of the run cannot be read or written. fxai runs no more steps."""
 
     description: str
+    """The reason."""
 
     @override
     def __str__(self) -> str:

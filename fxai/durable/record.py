@@ -206,12 +206,19 @@ class RunState(msgspec.Struct, frozen=True):
     """The state of a run for lists. Reading it does not require the journal."""
 
     run: str
+    """The name of the run."""
     status: RunStatus
+    """The status of the run."""
     version: str
+    """The version of the program that started the run."""
     began: float
+    """The start time, in seconds since 1970."""
     changed: float
+    """The time of the last change, in seconds since 1970."""
     questions: int = 0
+    """The number of open questions."""
     text: str = ""
+    """The text of the answer or of the failure."""
 
 
 class Part(msgspec.Struct, eq=False):

@@ -48,6 +48,7 @@ class RunReport(msgspec.Struct, frozen=True):
     """The state, the questions, and the steps of a run."""
 
     state: RunState
+    """The state of the run."""
     questions: tuple[RunQuestion, ...]
     """The open questions."""
     steps: tuple[RunStep, ...]
@@ -65,6 +66,7 @@ class RunStep(msgspec.Struct, frozen=True):
     """A turn, a call, or other work of a run."""
 
     path: str
+    """The path of the work in the run."""
     name: str
     """The name of the tool or of the work, "turn" for a turn, and "sleep" for a sleep."""
     status: str

@@ -32,6 +32,7 @@ class Fail(msgspec.Struct, Generic[_E_co], frozen=True):
     """An expected failure. Its `error` is a value of the type `E`."""
 
     error: _E_co
+    """The failure."""
 
 
 @final
@@ -39,6 +40,7 @@ class Die(msgspec.Struct, frozen=True):
     """A defect. It is an exception that no type declares, with its traceback."""
 
     defect: BaseException
+    """The exception."""
 
 
 @final
@@ -244,6 +246,7 @@ class Succeeded(msgspec.Struct, Generic[_A_co], frozen=True):
     """The exit of a program that succeeded with `value`."""
 
     value: _A_co
+    """The value of the effect."""
 
 
 @final
@@ -251,6 +254,7 @@ class Failed(msgspec.Struct, Generic[_E_co], frozen=True):
     """The exit of a program that did not succeed because of `cause`."""
 
     cause: Cause[_E_co]
+    """The cause of the failure."""
 
 
 Exit: TypeAlias = Succeeded[_A] | Failed[_E]

@@ -64,6 +64,7 @@ class Timeout(msgspec.Struct, frozen=True):
     """The failure of a program that exceeded its time limit. `seconds` is the limit."""
 
     seconds: float
+    """The limit in seconds."""
 
 
 class Policy(Protocol[_In_contra]):

@@ -21,8 +21,11 @@ class CannotListen(msgspec.Struct, frozen=True, tag_field="type", tag="cannot-li
     """A failure to listen at an address. The port is in use, or this machine does not have the host."""
 
     host: str
+    """The host."""
     port: int
+    """The port."""
     reason: str
+    """The reason from the operating system."""
 
     @property
     def message(self) -> str:

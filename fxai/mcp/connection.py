@@ -87,9 +87,11 @@ class ServerInfo(msgspec.Struct, frozen=True):
     name: str
     """The server's own name. It can be empty."""
     version: str
+    """The server's own version. It can be empty."""
     protocol_version: str
     """The negotiated protocol version, such as `"2025-11-25"`."""
     instructions: str | None = None
+    """The instructions for the model, or None."""
     capabilities: Mapping[str, Any] = {}
     """The capabilities with their names in the protocol."""
 

@@ -183,6 +183,7 @@ class Elicitation(msgspec.Struct, frozen=True):
     """A server's question to the user: a form, or a URL to visit."""
 
     server: str
+    """The name of the server."""
     message: str
     """The text for the user."""
     schema: Mapping[str, Any] = {}
@@ -205,6 +206,7 @@ class ElicitAnswer(msgspec.Struct, frozen=True):
     """The user's answer. `"accept"` includes the fields of the form."""
 
     action: Literal["accept", "decline", "cancel"]
+    """The user's decision."""
     content: Mapping[str, Any] | None = None
     """The fields of an accepted form."""
 

@@ -88,6 +88,7 @@ class FileUrl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The location of a file that the provider fetches. fxai never fetches it, and stores `data:` URLs unchanged."""
 
     url: str
+    """The URL."""
 
 
 @final
@@ -96,6 +97,7 @@ class TextPart(WithMetadata, frozen=True, tag_field="type", tag="text"):
 
     type: ClassVar[Literal["text"]] = "text"
     text: str
+    """The string."""
 
 
 @final
@@ -104,6 +106,7 @@ class ReasoningPart(WithMetadata, frozen=True, tag_field="type", tag="reasoning"
 
     type: ClassVar[Literal["reasoning"]] = "reasoning"
     text: str
+    """The reasoning. It can be empty."""
 
 
 @final
@@ -118,8 +121,11 @@ class FilePart(WithMetadata, frozen=True, tag_field="type", tag="file"):
 
     type: ClassVar[Literal["file"]] = "file"
     media_type: str
+    """The media type, such as `"image/png"`."""
     data: bytes | FileUrl
+    """The bytes, or the location."""
     file_name: str | None = None
+    """The name of the file, or None."""
 
     @staticmethod
     def of_url(media_type: str, url: str, file_name: str | None = None) -> FilePart:
@@ -158,11 +164,17 @@ class ToolResultPart(WithMetadata, frozen=True, tag_field="type", tag="tool-resu
 
     type: ClassVar[Literal["tool-result"]] = "tool-result"
     id: str
+    """The id of the call."""
     name: str
+    """The name of the tool."""
     result: Any
+    """The result as a JSON value."""
     is_failure: bool = False
+    """True if the result is a failure."""
     provider_executed: bool = False
+    """True if the provider ran the tool."""
     dynamic: bool = False
+    """True if the tool is dynamic."""
 
 
 @final
@@ -246,6 +258,7 @@ class SystemMessage(WithMetadata, frozen=True, tag_field="role", tag="system"):
 
     role: ClassVar[Literal["system"]] = "system"
     content: str
+    """The instructions."""
 
     @staticmethod
     def change_tools(*, add: Iterable[str] = (), remove: Iterable[str] = (), content: str = "") -> SystemMessage:
@@ -291,6 +304,7 @@ class UserMessage(_WithContent, frozen=True, tag_field="role", tag="user"):
 
     role: ClassVar[Literal["user"]] = "user"
     content: tuple[UserContent, ...]
+    """The strings and files."""
 
     @staticmethod
     def make(*content: str | UserContent) -> UserMessage:
@@ -309,6 +323,7 @@ class AssistantMessage(_WithContent, frozen=True, tag_field="role", tag="assista
 
     role: ClassVar[Literal["assistant"]] = "assistant"
     content: tuple[AssistantContent, ...]
+    """The parts of the turn."""
 
     @staticmethod
     def make(*content: str | AssistantContent) -> AssistantMessage:
@@ -327,6 +342,7 @@ class ToolMessage(_WithContent, frozen=True, tag_field="role", tag="tool"):
 
     role: ClassVar[Literal["tool"]] = "tool"
     content: tuple[ToolContent, ...]
+    """The results, and the answers to approval requests."""
 
     @staticmethod
     def make(*content: ToolContent) -> ToolMessage:

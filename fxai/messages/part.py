@@ -107,6 +107,7 @@ class Text(WithMetadata, frozen=True, tag_field="type", tag="text"):
 
     type: ClassVar[Literal["text"]] = "text"
     text: str
+    """The text."""
 
 
 @final
@@ -115,6 +116,7 @@ class TextStart(WithMetadata, frozen=True, tag_field="type", tag="text-start"):
 
     type: ClassVar[Literal["text-start"]] = "text-start"
     id: str
+    """The id of the text in the stream."""
 
 
 @final
@@ -123,7 +125,9 @@ class TextDelta(WithMetadata, frozen=True, tag_field="type", tag="text-delta"):
 
     type: ClassVar[Literal["text-delta"]] = "text-delta"
     id: str
+    """The id of the text in the stream."""
     delta: str
+    """The next piece."""
 
 
 @final
@@ -132,6 +136,7 @@ class TextEnd(WithMetadata, frozen=True, tag_field="type", tag="text-end"):
 
     type: ClassVar[Literal["text-end"]] = "text-end"
     id: str
+    """The id of the text in the stream."""
 
 
 @final
@@ -140,6 +145,7 @@ class Reasoning(WithMetadata, frozen=True, tag_field="type", tag="reasoning"):
 
     type: ClassVar[Literal["reasoning"]] = "reasoning"
     text: str
+    """The reasoning."""
 
 
 @final
@@ -148,6 +154,7 @@ class ReasoningStart(WithMetadata, frozen=True, tag_field="type", tag="reasoning
 
     type: ClassVar[Literal["reasoning-start"]] = "reasoning-start"
     id: str
+    """The id of the reasoning in the stream."""
 
 
 @final
@@ -156,7 +163,9 @@ class ReasoningDelta(WithMetadata, frozen=True, tag_field="type", tag="reasoning
 
     type: ClassVar[Literal["reasoning-delta"]] = "reasoning-delta"
     id: str
+    """The id of the reasoning in the stream."""
     delta: str
+    """The next piece."""
 
 
 @final
@@ -165,6 +174,7 @@ class ReasoningEnd(WithMetadata, frozen=True, tag_field="type", tag="reasoning-e
 
     type: ClassVar[Literal["reasoning-end"]] = "reasoning-end"
     id: str
+    """The id of the reasoning in the stream."""
 
 
 @final
@@ -173,9 +183,13 @@ class ToolParamsStart(WithMetadata, frozen=True, tag_field="type", tag="tool-par
 
     type: ClassVar[Literal["tool-params-start"]] = "tool-params-start"
     id: str
+    """The id of the call."""
     name: str
+    """The name of the tool."""
     provider_executed: bool = False
+    """True if the provider runs the tool."""
     dynamic: bool = False
+    """True if the tool is dynamic."""
 
 
 @final
@@ -184,7 +198,9 @@ class ToolParamsDelta(WithMetadata, frozen=True, tag_field="type", tag="tool-par
 
     type: ClassVar[Literal["tool-params-delta"]] = "tool-params-delta"
     id: str
+    """The id of the call."""
     delta: str
+    """The next piece of the JSON text."""
 
 
 @final
@@ -193,6 +209,7 @@ class ToolParamsEnd(WithMetadata, frozen=True, tag_field="type", tag="tool-param
 
     type: ClassVar[Literal["tool-params-end"]] = "tool-params-end"
     id: str
+    """The id of the call."""
 
 
 @final
@@ -280,8 +297,11 @@ class File(WithMetadata, frozen=True, tag_field="type", tag="file"):
 
     type: ClassVar[Literal["file"]] = "file"
     media_type: str
+    """The media type, such as `"image/png"`."""
     data: bytes | FileUrl
+    """The bytes, or the location."""
     file_name: str | None = None
+    """The name of the file, or None."""
 
 
 @final
@@ -290,10 +310,15 @@ class Source(WithMetadata, frozen=True, tag_field="type", tag="source"):
 
     type: ClassVar[Literal["source"]] = "source"
     id: str
+    """The id of the source in the response."""
     title: str | None = None
+    """The title, or None."""
     url: str | None = None
+    """The URL of a page, or None."""
     media_type: str | None = None
+    """The media type of a document, or None."""
     file_name: str | None = None
+    """The name of a document, or None."""
 
 
 @final
@@ -302,8 +327,11 @@ class ResponseMetadata(WithMetadata, frozen=True, tag_field="type", tag="respons
 
     type: ClassVar[Literal["response-metadata"]] = "response-metadata"
     id: str | None = None
+    """The provider's id of the response, or None."""
     model: str | None = None
+    """The name of the model that answered, or None."""
     timestamp: datetime | None = None
+    """The time of the answer, or None."""
     prefix_break: PrefixBreak | None = None
     """The reason why the request did not extend the previous request, or None if it did."""
 
@@ -314,7 +342,9 @@ class Finish(WithMetadata, frozen=True, tag_field="type", tag="finish"):
 
     type: ClassVar[Literal["finish"]] = "finish"
     reason: FinishReason
+    """The reason why the turn ended."""
     usage: Usage = Usage()
+    """The token usage of the turn."""
     refusal: ContentPolicyError | None = None
     """The refusal of the model or of a filter of the provider, or None."""
 
@@ -325,6 +355,7 @@ class ErrorPart(WithMetadata, frozen=True, tag_field="type", tag="error"):
 
     type: ClassVar[Literal["error"]] = "error"
     error: AiError
+    """The error."""
 
 
 @final

@@ -117,6 +117,7 @@ class RateLimitError(ReasonBase, frozen=True):
     __retryable__: ClassVar[bool] = True
 
     description: str = ""
+    """The words from the provider, or an empty string."""
 
     def __summary__(self) -> str:
         return sentence("Rate limit exceeded", self.description)
@@ -133,6 +134,7 @@ class QuotaExhaustedError(ReasonBase, frozen=True):
     __advice__: ClassVar[str] = "Retrying does not help. Check the plan and billing of the account"
 
     description: str = ""
+    """The words from the provider, or an empty string."""
 
     def __summary__(self) -> str:
         return sentence("Quota exhausted", self.description)
@@ -152,7 +154,9 @@ class AuthenticationError(ReasonBase, frozen=True):
     """An invalid key, or a key without a permission. The request is not retryable."""
 
     kind: AuthenticationKind
+    """The problem with the key."""
     description: str = ""
+    """The words from the provider, or an empty string."""
 
     def __summary__(self) -> str:
         return sentence(f"{self.kind}: {_KEY_MESSAGES[self.kind][0]}", self.description)
@@ -168,6 +172,7 @@ class ContentPolicyError(ReasonBase, frozen=True):
     __advice__: ClassVar[str] = "The provider will refuse the same request again. Change the request"
 
     description: str = ""
+    """The words from the provider, or an empty string."""
 
     def __summary__(self) -> str:
         return sentence("Content policy violation", self.description)
@@ -203,8 +208,11 @@ class InternalProviderError(ReasonBase, frozen=True):
     __advice__: ClassVar[str] = _RETRY
 
     description: str = ""
+    """The words from the provider, or an empty string."""
     status: int | None = None
+    """The HTTP status, or None."""
     overloaded: bool = False
+    """True if the provider is overloaded."""
 
     def __summary__(self) -> str:
         status = "" if self.status is None else f" (status {self.status})"
@@ -217,7 +225,9 @@ class NetworkError(ReasonBase, frozen=True):
     """A request or an answer that did not arrive. The request is retryable after a failed connection."""
 
     kind: NetworkKind
+    """The failed phase."""
     description: str = ""
+    """The reason."""
 
     def __may_pass__(self) -> bool:
         return self.kind == "TransportError"
@@ -244,7 +254,9 @@ class RequestTimeoutError(ReasonBase, frozen=True):
     __advice__: ClassVar[str] = "Retry, allow more time, or request less"
 
     seconds: float | None = None
+    """The time limit in seconds, or None if it is unknown."""
     description: str = ""
+    """The reason."""
 
     def __summary__(self) -> str:
         within = "in time" if self.seconds is None else f"within {self.seconds:g} s"
@@ -262,7 +274,9 @@ class InvalidOutputError(ReasonBase, frozen=True):
     __advice__: ClassVar[str] = "Retry. If the failure persists, this version does not support the provider's protocol"
 
     description: str
+    """The error at this location."""
     pointer: str = ""
+    """The location as a JSON pointer."""
 
     def __summary__(self) -> str:
         where = location_in(self.pointer, self.description)
@@ -325,6 +339,7 @@ class ToolkitRequiredError(ReasonBase, frozen=True):
     __advice__: ClassVar[str] = "Pass the toolkit that contains these tools"
 
     pending_approvals: tuple[str, ...]
+    """The ids of the approval requests."""
 
     def __summary__(self) -> str:
         return f"Toolkit required to resolve pending tool approvals: {', '.join(self.pending_approvals)}"
@@ -360,6 +375,7 @@ class InvalidUserInputError(ReasonBase, frozen=True):
     __advice__: ClassVar[str] = "Change or remove that part of the prompt"
 
     description: str
+    """The part and the reason."""
 
     def __summary__(self) -> str:
         return f"Invalid user input: {self.description}"
@@ -372,8 +388,11 @@ class ContextOverflowError(ReasonBase, frozen=True):
     __advice__: ClassVar[str] = "Shorten the history or the tools, or use a model with a larger window"
 
     tokens: int | None = None
+    """The number of tokens, or None if it is unknown."""
     limit: int | None = None
+    """The size of the context window in tokens, or None if it is unknown."""
     description: str = ""
+    """The words from the provider, or an empty string."""
 
     def __summary__(self) -> str:
         tokens = "" if self.tokens is None else f", {self.tokens} tokens"
@@ -412,8 +431,11 @@ class ModelUnavailableError(ReasonBase, frozen=True):
     """A model that cannot be used. The request is not retryable."""
 
     model: str
+    """The name of the model, or its file."""
     problem: ModelProblem
+    """The problem with the model."""
     description: str = ""
+    """The details."""
 
     def __summary__(self) -> str:
         return sentence(f"Model '{self.model}' is unavailable: {_MODEL_MESSAGES[self.problem][0]}", self.description)
@@ -429,7 +451,9 @@ class UnknownError(ReasonBase, frozen=True):
     __advice__: ClassVar[str] = "Read the description and the documentation of the provider"
 
     description: str = ""
+    """The words from the provider, or an empty string."""
     status: int | None = None
+    """The HTTP status, or None."""
 
     def __summary__(self) -> str:
         status = "" if self.status is None else f" (status {self.status})"

@@ -88,8 +88,11 @@ class ChatStoreError(msgspec.Struct, frozen=True):
     """
 
     chat_id: str
+    """The id of the chat."""
     doing: Literal["hold", "load", "save", "delete"]
+    """The operation that failed."""
     description: str
+    """The reason."""
 
     @override
     def __str__(self) -> str:

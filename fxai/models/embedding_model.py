@@ -59,7 +59,9 @@ class Embeddings(msgspec.Struct, frozen=True):
     """
 
     vectors: tuple[Vector, ...]
+    """A vector for each string, in the order of the strings."""
     usage: Usage = Usage()
+    """The token usage."""
 
 
 @final

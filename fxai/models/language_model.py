@@ -67,7 +67,9 @@ class ObjectResponse(msgspec.Struct, Generic[_V_co], frozen=True):
     """A typed answer and its response."""
 
     value: _V_co
+    """The typed answer."""
     response: Response
+    """The whole turn."""
 
 
 @final
@@ -78,6 +80,7 @@ class ObjectPending(msgspec.Struct, frozen=True):
     """
 
     response: Response
+    """The turn with the pending calls."""
 
     @override
     def __str__(self) -> str:

@@ -66,6 +66,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     like: str | None = None
     """The entry that supplies the facts about an unknown model, or None."""
     released: date | None = None
+    """The date of the release."""
     retires: date | None = None
     """The date when the provider stops serving the model."""
     endpoints: tuple[Endpoint, ...] | None = None
@@ -76,6 +77,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     context_window: int | None = None
     """Tokens in the prompt and the answer together."""
     max_input_tokens: int | None = None
+    """Maximum number of tokens in the prompt."""
     max_output_tokens: int | None = None
     """Tokens in the answer, including thinking."""
     window_limits_answer: bool | None = None
@@ -120,6 +122,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     efforts_without_thinking: tuple[ReasoningEffort, ...] | None = None
     """The accepted efforts of a request that turns thinking off."""
     default_effort: ReasoningEffort | None = None
+    """The effort of reasoning without an option."""
     thinking_budget_min: int | None = None
     """Minimum number of tokens in a thinking budget."""
     binds_thinking: bool | None = None

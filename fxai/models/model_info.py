@@ -23,6 +23,7 @@ class ModelInfo(msgspec.Struct, frozen=True):
     address: str | None = None
     """The host of the requests, or None if it is unknown or no host receives them."""
     port: int | None = None
+    """The port of the host, or None if it is unknown."""
 
     @override
     def __str__(self) -> str:

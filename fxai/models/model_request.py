@@ -152,18 +152,27 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """A request to a language model: the conversation, the tools, and the options of the answer."""
 
     prompt: Prompt
+    """The conversation."""
     tools: tuple[Tool[Any, Any, Any], ...] = ()
+    """The tools that the model can call."""
     tool_choice: ToolChoices = "auto"
+    """The tools that the model can or must call."""
     max_tokens: int | None = None
+    """Maximum number of tokens of the answer, or None."""
     temperature: float | None = None
+    """The randomness of the answer, or None for the default of the provider."""
     stop: tuple[str, ...] = ()
+    """Strings that end the answer."""
     reasoning: ReasoningEffort | None = None
+    """The effort of reasoning before the answer, or None."""
     parallel_tool_calls: bool | None = None
+    """True if the model can call multiple tools in a turn. None for the default of the provider."""
     response_schema: JsonSchema | None = None
     """The JSON Schema of the answer's text, or None for free text."""
     response_name: str | None = None
     """The name of the answer, or None to use the title of the schema."""
     provider_options: Mapping[str, Any] = {}
+    """Options that only one provider supports, by the name of the provider."""
     compact_at: int | None = None
     """Number of input tokens at which the provider itself compacts the conversation, or None."""
 

@@ -75,6 +75,7 @@ class Limit(msgspec.Struct, frozen=True):
     name: str
     """The name of the owner, such as an account, a team, or the name of a key (never the key itself)."""
     requests: int | None = None
+    """Maximum number of requests, or None for no limit."""
     tokens: int | None = None
     """The sum of input and output tokens."""
     money: Decimal | None = None

@@ -57,6 +57,7 @@ class Delay(msgspec.Struct, frozen=True):
     """A pause in a turn, in seconds of the `Clock`."""
 
     seconds: float
+    """Seconds of the clock."""
 
 
 @final
@@ -64,6 +65,7 @@ class Failure(msgspec.Struct, frozen=True):
     """A failure at this point of the turn. A stream emits the earlier items first."""
 
     reason: Reason | AiError
+    """The reason, or the whole error."""
 
 
 Turn: TypeAlias = "str | AnyPart | Delay | Failure | Sequence[Turn]"

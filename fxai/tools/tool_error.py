@@ -66,6 +66,7 @@ class UnknownTool(ToolError, frozen=True, tag="unknown-tool"):
     """The model called a tool that it did not receive. `known` lists the names of the tools that it received."""
 
     known: tuple[str, ...] = ()
+    """The names of the tools that the model received."""
     repair: str | None = None
     """The reason why a repair of the call failed. None if fxai did not try a repair."""
 
@@ -80,6 +81,7 @@ class InvalidParameters(ToolError, frozen=True, tag="invalid-parameters"):
     """The arguments do not match the schema of the tool. `faults` lists every validation error with its location."""
 
     faults: tuple[Fault, ...]
+    """Every validation error."""
     repair: str | None = None
     """The reason why a repair of the call failed. None if fxai did not try a repair."""
 
@@ -95,6 +97,7 @@ class HandlerFailed(ToolError, Generic[_F_co], frozen=True, tag="handler-failed"
     """The handler failed with `error`, a value of the tool's failure type."""
 
     error: _F_co
+    """The typed failure of the handler."""
 
     @override
     def __str__(self) -> str:
@@ -106,7 +109,9 @@ class InvalidResult(ToolError, frozen=True, tag="invalid-result"):
     """The handler returned a value that does not match the declared type. fxai did not send the value."""
 
     faults: tuple[Fault, ...]
+    """Every validation error."""
     declared: str = "success"
+    """The schema that the value violates: `"success"` or `"failure"`."""
     preliminary: bool = False
     """True if the value is preliminary. fxai then stopped the handler."""
 
@@ -122,6 +127,7 @@ class HandlerUnavailable(ToolError, frozen=True, tag="handler-unavailable"):
     """fxai could not reach the handler in another process. The call did not start, so you can repeat it."""
 
     reason: str
+    """The reason."""
 
     @override
     def __str__(self) -> str:
@@ -133,6 +139,7 @@ class OutcomeUnknown(ToolError, frozen=True, tag="outcome-unknown"):
     """The call started in another process, but fxai received no result. It may have run, so fxai does not repeat it."""
 
     reason: str
+    """The reason."""
 
     @override
     def __str__(self) -> str:
@@ -161,6 +168,7 @@ class NotRun(_Failure, frozen=True):
     """
 
     reason: str
+    """The reason for the model."""
 
     @override
     def __str__(self) -> str:

@@ -59,7 +59,9 @@ class Example(msgspec.Struct, frozen=True):
     """
 
     request: str | None
+    """The request of a user that leads to the call, or None."""
     parameters: PlainData
+    """The parameters as a JSON value."""
 
     def __hash__(self) -> int:
         return hash(self.request)  # parameters are not hashable
@@ -83,6 +85,7 @@ class ToolInfo(msgspec.Struct, frozen=True):
     validation: Validation = "schema"
     """The check of raw arguments."""
     given_description: str | None = None
+    """The description that the tool declares, or None."""
     annotations: Annotations = Annotations()
     """The annotations of the tool."""
     needs_approval: NeedsApproval[Any] = False

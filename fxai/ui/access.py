@@ -36,6 +36,7 @@ class Access(msgspec.Struct, frozen=True):
     user: str
     """The name of the user that `identify` returns."""
     action: Action
+    """The action that the user requests."""
     conversation: str
     """The id of the conversation."""
     owner: str

@@ -77,9 +77,11 @@ class ConversationSummary(msgspec.Struct, frozen=True):
     """The information about a conversation in a list."""
 
     id: str
+    """The id of the conversation."""
     owner: str
     """The user that started the conversation."""
     title: str
+    """The title for lists."""
     created: float
     """Start time, in seconds since 1970."""
     changed: float
@@ -91,9 +93,11 @@ class Conversation(msgspec.Struct, frozen=True):
     """A conversation with all its turns, and the path that the page shows."""
 
     id: str
+    """The id of the conversation."""
     owner: str
     """The user that started the conversation."""
     title: str
+    """The title for lists."""
     created: float
     """Start time, in seconds since 1970."""
     changed: float

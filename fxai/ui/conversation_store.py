@@ -67,8 +67,11 @@ class ConversationError(msgspec.Struct, frozen=True):
     """
 
     conversation_id: str
+    """The id of the conversation."""
     doing: _Doing
+    """The operation that failed."""
     description: str
+    """The reason."""
 
     @override
     def __str__(self) -> str:
@@ -80,6 +83,7 @@ class Busy(msgspec.Struct, frozen=True):
     """A conflict with an active turn of the conversation, in this process or in another process."""
 
     conversation_id: str
+    """The id of the conversation."""
 
     @override
     def __str__(self) -> str:

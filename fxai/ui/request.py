@@ -68,9 +68,11 @@ class Refusal(msgspec.Struct, frozen=True):
     """A refused request with the reason and the location in the body."""
 
     code: RefusalCode
+    """The kind of the problem."""
     where: str
     """The location in the body, such as `messages[2].parts[0].output`. An empty string means the whole body."""
     message: str
+    """The problem as text."""
 
     @property
     def status(self) -> int:

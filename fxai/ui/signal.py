@@ -23,7 +23,9 @@ class UserReply(msgspec.Struct, frozen=True, tag="reply"):
     """The user's answer to a question during a turn."""
 
     question_id: str
+    """The id of the question."""
     action: Literal["accept", "decline", "cancel"]
+    """The user's decision."""
     content: Mapping[str, Any] | None = None
     """The values of the form if the user accepted the question, otherwise None."""
 

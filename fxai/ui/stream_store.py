@@ -61,8 +61,11 @@ class StreamStoreError(msgspec.Struct, frozen=True):
     """
 
     conversation_id: str
+    """The id of the conversation."""
     doing: Doing
+    """The operation that failed."""
     description: str
+    """The reason."""
 
     @override
     def __str__(self) -> str:

@@ -149,6 +149,7 @@ class Question(msgspec.Struct, frozen=True):
     schema: Mapping[str, Any] = {}
     """The JSON Schema of the form, an object of simple fields. Without fields, the user only accepts or declines."""
     url: str | None = None
+    """The address to visit. None if the question is a form."""
 
     @override
     def __hash__(self) -> int:

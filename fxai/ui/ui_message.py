@@ -40,8 +40,11 @@ class UIMessage(msgspec.Struct, frozen=True):
     """A message of a page."""
 
     id: str
+    """The id of the message."""
     role: Role
+    """The role of the sender."""
     parts: tuple[Part, ...]
+    """The parts of the message."""
     metadata: Any = msgspec.UNSET
     """Data of the application about the message."""
 

@@ -50,8 +50,11 @@ class Rewrite(msgspec.Struct, frozen=True):
     """A change of a document: its JSON pointer in the original, the rule, and the description of the change."""
 
     pointer: str
+    """The JSON pointer in the original document."""
     rule: str
+    """The rule."""
     change: str
+    """The description of the change."""
 
     def __str__(self) -> str:
         """Return the location, the rule, and the change in one line."""

@@ -31,8 +31,11 @@ class UnsupportedFeature(msgspec.Struct, frozen=True):
     """An unsupported feature of a schema without a strict form: its JSON pointer, its keyword, and the reason."""
 
     pointer: str
+    """The JSON pointer of the schema."""
     keyword: str
+    """The keyword."""
     reason: str
+    """The reason."""
 
     def __str__(self) -> str:
         """Return the location, the keyword, and the reason in one line."""
@@ -44,8 +47,11 @@ class Weakening(msgspec.Struct, frozen=True):
     """A keyword that a provider does not enforce: the JSON pointer of its schema, the keyword, and the reason."""
 
     pointer: str
+    """The JSON pointer of the schema."""
     keyword: str
+    """The keyword."""
     reason: str
+    """The reason."""
 
     def __str__(self) -> str:
         """Return the location, the keyword, and the reason in one line."""

@@ -69,6 +69,7 @@ class Return(msgspec.Struct, Generic[_S_co], frozen=True):
     """The answer of a hook: `Return(value)`, with any value. A hook that returns None gives no answer."""
 
     value: _S_co
+    """The answer."""
 
 
 @final
