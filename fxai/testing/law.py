@@ -172,17 +172,13 @@ def _now_and_then(found: Break) -> Break:
 
 @final
 class Law(msgspec.Struct, frozen=True, eq=False):
-    """A statement that is true for all subjects of a kind.
-
-    Args:
-        name: Short name, for the names of tests.
-        statement: Statement in one sentence.
-        _find: Function that returns a break of a subject, or None.
-    """
+    """A statement that is true for all subjects of a kind."""
 
     name: str
+    """The short name, for the names of tests."""
     statement: str
-    _find: Callable[[Any, Trial], Break | None]
+    """The statement in one sentence."""
+    _find: Callable[[Any, Trial], Break | None]  # returns a break of a subject, or None
 
     def check(self, subject: Any, called: str, trial: Trial) -> None:
         """Check the law for a subject.

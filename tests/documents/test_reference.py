@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from fxai.effects import Cause, Clock, Context, Effect, FiberHandle, Layer, Ref, Runtime, Schedule, Scope, Stream, fx
 from fxai.testing import TestClock
+from tests.kit.source import modules
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
 CLASSES: dict[str, list[type]] = {
@@ -70,3 +72,22 @@ def test_the_list_of_what_is_inside_names_what_exists() -> None:
     there = {f"{one.__name__}.{name}" for classes in CLASSES.values() for one in classes for name in vars(one)}
 
     assert INSIDE - there == set()
+
+
+SECTION = re.compile(r"^(?:Args|Attributes|Raises):\n((?:(?: .*)?(?:\n|\Z))+)", re.MULTILINE)
+ITEM = re.compile(r"    (?! )(?!\*{0,2}[\w.]+(?:, [\w.]+)*: )\S.*")
+
+
+def test_each_item_of_a_section_has_a_name() -> None:
+    """A line of `Args:`, `Attributes:`, or `Raises:` is "name: text", or continues an item with more indentation."""
+    broken = [
+        f"{module.path}: {line.strip()}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for section in SECTION.findall(ast.get_docstring(node) or "")
+        for line in section.splitlines()
+        if ITEM.fullmatch(line)
+    ]
+
+    assert broken == []

@@ -41,7 +41,7 @@ WRONG = ["tests/acceptance/programs/typing_wrong.py"] + [
     for folder in ("wrong", "messages")
     for path in sorted((ROOT / "tests/typing" / folder).glob("*.py"))
 ]
-FIRST_PAGES = ["README.md", "docs/tutorial/first-tool.md"]
+FIRST_PAGES = ["README.md", "docs/index.md", "docs/tutorial/first-tool.md"]
 PAGES = ["README.md"] + [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
 PROJECT = [name for name in ("fxai", "tests", "examples", "noxfile.py") if (ROOT / name).exists()]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -64,8 +64,7 @@ class Config(msgspec.Struct, frozen=True):
     Attributes:
         model: The name of the model.
         strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
-        the
-            model supports it.
+            the model supports it.
         facts: The limits and abilities of the model. By default the facts that fxai has for this name.
         max_tokens: The maximum number of tokens of an answer if the request sets no limit. By default the model's
             limit.
@@ -263,8 +262,7 @@ def layer(
     Args:
         model: The name of the model, such as `"claude-sonnet-5"`.
         strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
-        the
-            model supports it. With True, an answer whose schema has no strict form fails before the request.
+            the model supports it. With True, an answer whose schema has no strict form fails before the request.
         facts: The limits and abilities of the model. With `"provider"`, fxai reads them from Anthropic's model endpoint
             when it builds the layer, like `read_facts`. By default the facts that fxai has for this name.
         max_tokens: The maximum number of tokens of an answer if the request sets no limit. By default the model's

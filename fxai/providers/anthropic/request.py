@@ -137,8 +137,7 @@ def prepare_request(
         stream: True if the reply is a stream. None to stream only a reply with a maximum of more than 21,333 tokens.
         eager: True if tools stream their arguments without validation. By default True only if `stream` is True.
         strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
-        the
-            model supports it. With True, an answer whose schema has no strict form is an error. Otherwise, fxai
+            the model supports it. With True, an answer whose schema has no strict form is an error. Otherwise, fxai
             requests the answer with a tool and adds a warning.
         facts: The limits and abilities of the model. By default the facts that fxai has for this name.
         max_tokens: The maximum number of tokens of an answer if the request has no limit. By default the model's limit.

@@ -385,8 +385,7 @@ def prepare_tools(
         toolkit: A toolkit or any tools.
         model: The name of the model.
         strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
-        the
-            model supports it.
+            the model supports it.
         facts: The limits and abilities of the model. By default the facts that fxai has for this name.
         tool_choice: The tools that the model can or must call. `ToolChoice.one_of` sends only its tools. None omits the
             field.
