@@ -53,6 +53,7 @@ class Offer(msgspec.Struct, frozen=True):
     origin: Any
     """A toolkit, a bound toolkit, or an object with a tool source."""
     on_conflict: OnConflict = "error"
+    """The treatment of a name that an earlier tool has."""
 
     @property
     def bound(self) -> BoundToolkit[Any, Any, Any] | None:
@@ -82,6 +83,7 @@ class Binding(msgspec.Struct, frozen=True):
     """The tools for a run in their order. It omits offers that add no tool, so that equal tools have equal bindings."""
 
     offers: tuple[Offer, ...] = ()
+    """The offered tools, in their order."""
     toolkit: Toolkit[Any] = _EMPTY
     """The tools that do not need an open source. Each name occurs once."""
 

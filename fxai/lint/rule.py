@@ -138,7 +138,9 @@ class Subject(msgspec.Struct, frozen=True):
     """The tools to lint, and the providers that will receive them."""
 
     entries: tuple[Entry, ...]
+    """The tools."""
     providers: tuple[Provider, ...]
+    """The providers."""
 
     @staticmethod
     def of(

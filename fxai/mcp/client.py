@@ -153,6 +153,7 @@ class McpServer(msgspec.Struct, frozen=True):
     """A server before it is opened. It is an immutable value. Servers with equal settings are equal."""
 
     settings: ServerSettings
+    """The program or the address, and the options."""
 
     @property
     def name(self) -> str:

@@ -63,6 +63,7 @@ class ToolDefinition(msgspec.Struct, frozen=True):
     name: str
     """The name of the tool at the server."""
     own_title: str | None = None
+    """The member `title` of the tool, or None."""
     description: str | None = None
     """The description for the model."""
     input_schema: Mapping[str, Any] = {}

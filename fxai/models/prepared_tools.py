@@ -116,6 +116,7 @@ class LeftOut(msgspec.Struct, frozen=True):
     pointer: str
     """The location in the tool, as a JSON pointer."""
     reason: str
+    """The reason."""
 
     def __str__(self) -> str:
         """Return one line."""

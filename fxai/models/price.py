@@ -54,9 +54,13 @@ class PriceTier(msgspec.Struct, frozen=True):
     above: int
     """The number of input tokens above which the tier applies."""
     input: Decimal
+    """The price for input tokens."""
     output: Decimal
+    """The price for output tokens."""
     cached_input: Decimal
+    """The price for input tokens that the provider reads from its cache."""
     cache_write: Decimal
+    """The price for input tokens that the provider writes to its cache."""
 
 
 @final
@@ -64,7 +68,9 @@ class Price(msgspec.Struct, frozen=True):
     """The prices for a model per million tokens. Create it with `Price.per_million`."""
 
     input: Decimal
+    """The price for input tokens."""
     output: Decimal
+    """The price for output tokens."""
     cached_input: Decimal
     """The price for input tokens that the provider reads from its cache."""
     cache_write: Decimal

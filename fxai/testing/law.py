@@ -209,10 +209,15 @@ class LawCase(msgspec.Struct, frozen=True, eq=False):
     """A test of one law and one subject. `str(case)` is its name, and `case.check()` checks the law."""
 
     law: Law
+    """The law."""
     subject: Any
+    """The subject, such as a tool."""
     name: str
+    """The name of the test."""
     called: str
+    """The name of the subject in messages."""
     trial: Trial
+    """The number of examples and their seed."""
 
     def check(self) -> None:
         """Check the law.

@@ -167,6 +167,7 @@ class NameRule(msgspec.Struct, frozen=True):
     """The name rule of a provider: `length` letters, digits, `_`, and `-`. OpenAI allows 64, Anthropic allows 128."""
 
     length: int = 64
+    """Maximum number of characters."""
 
     def of(self, name: str) -> str:
         """Return the name for a request. `__` replaces each run of other characters.

@@ -89,6 +89,7 @@ class RunInput(msgspec.Struct, frozen=True):
     id: str
     """The id of the conversation, which is the `threadId`."""
     run_id: str
+    """The id of the run, which is the `runId`."""
     body: Mapping[str, Any]
     """The members `state`, `tools`, `context`, and `forwardedProps`."""
     messages: tuple[UIMessage, ...]

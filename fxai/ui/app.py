@@ -100,6 +100,7 @@ class AppArgs(TypedDict, total=False):
     authorize: Authorize
     """Returns True if a user may do something. Each route about a conversation calls it. Default: the owner may."""
     options: AppOptions
+    """The title, the pages, the hosts, and the limits. Default: `AppOptions()`."""
 
 
 TurnAnswerer = TypeAliasType(

@@ -96,6 +96,7 @@ class DataPart(msgspec.Struct, frozen=True):
     name: str
     """The name, without `data-`."""
     data: Any
+    """The data, a JSON value."""
     id: str | None = None
     """The id. Data with the same name and id replaces earlier data."""
     transient: bool = False

@@ -41,6 +41,7 @@ class Turn(msgspec.Struct, frozen=True):
     """A run of an agent in a conversation."""
 
     id: str
+    """The id of the turn."""
     parent: str | None
     """The id of the turn that it continues, or None for a first turn."""
     user: UIMessage | None

@@ -131,6 +131,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     messages: tuple[UIMessage, ...]
     """All messages that the client shows, or only the last message."""
     trigger: Trigger = "submit-message"
+    """The wish of the client."""
     message_id: str | None = None
     """The id of the message to edit, to continue, or to answer again."""
     body: Mapping[str, Any] = {}

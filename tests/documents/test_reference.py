@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from fxai.effects import Cause, Clock, Context, Effect, FiberHandle, Layer, Ref, Runtime, Schedule, Scope, Stream, fx
 from fxai.testing import TestClock
-from tests.kit.source import modules
+from tests.kit.source import definitions, is_public, modules
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
 CLASSES: dict[str, list[type]] = {
@@ -91,3 +94,36 @@ def test_each_item_of_a_section_has_a_name() -> None:
     ]
 
     assert broken == []
+
+
+# The fields of these packages have the names and the meaning of the provider's interface.
+OF_PROVIDERS = ("fxai.providers.anthropic", "fxai.providers.openai", "fxai.providers.http", "fxai.providers.host")
+
+
+def _public_classes() -> Iterator[tuple[str, ast.ClassDef]]:
+    faces = [importlib.import_module(module.name) for module in modules() if module.path.endswith("__init__.py")]
+    values = [getattr(face, name) for face in faces for name in face.__all__]
+    offered = {f"{value.__module__}.{value.__qualname__}" for value in values if isinstance(value, type)}
+    for module in modules():
+        if not module.name.startswith(OF_PROVIDERS):
+            for name, node in definitions(module):
+                if isinstance(node, ast.ClassDef) and f"{module.name}.{name}" in offered:
+                    yield f"{module.name}.{name}", node
+
+
+def _silent_fields(cls: ast.ClassDef) -> Iterator[str]:
+    sections = "\n".join(SECTION.findall(ast.get_docstring(cls) or ""))
+    for node, after in pairwise([*cls.body, ast.Pass()]):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and is_public(node.target.id):
+            has_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            is_constant = "ClassVar" in ast.unparse(node.annotation)
+            if not (has_text or is_constant or re.search(rf"^    {node.target.id}: ", sections, re.MULTILINE)):
+                yield node.target.id
+
+
+def test_each_field_of_a_public_class_has_a_text() -> None:
+    """A docstring below the field, or the section of its class, describes each field of a public class."""
+    classes = list(_public_classes())
+
+    assert len(classes) > 300
+    assert [f"{name}.{field}" for name, cls in classes for field in _silent_fields(cls)] == []

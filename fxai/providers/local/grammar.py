@@ -43,9 +43,13 @@ class Bounds(msgspec.Struct, frozen=True):
     """
 
     text: int = 1000
+    """Characters of a string without `maxLength`."""
     items: int = 16
+    """Items of an array without `maxItems`."""
     members: int = 8
+    """Entries of a free map."""
     depth: int = 5
+    """Maximum number of times that a schema contains itself."""
 
 
 @final
@@ -53,8 +57,11 @@ class GrammarFailure(msgspec.Struct, frozen=True):
     """A schema without a grammar: the location as a JSON pointer, the keyword, and the reason."""
 
     pointer: str
+    """The location in the schema as a JSON pointer."""
     keyword: str
+    """The keyword."""
     why: str
+    """The reason."""
 
     def __str__(self) -> str:
         """Return one line with the location, the reason, and the remedy."""
@@ -73,7 +80,9 @@ class Grammar(msgspec.Struct, frozen=True):
     """
 
     text: str
+    """The grammar in GBNF."""
     loose: tuple[str, ...] = ()
+    """JSON pointers of the keywords that the grammar enforces only partly."""
 
     def after(self, before: str) -> Grammar:
         """Return the grammar for text that starts with ``before``.

@@ -135,8 +135,11 @@ class Progress(msgspec.Struct, frozen=True):
     """The progress of loading a model: the stage, the finished bytes, and the total number of bytes."""
 
     stage: Stage
+    """The stage."""
     done: int
+    """The number of finished bytes."""
     total: int
+    """The total number of bytes."""
 
 
 OnProgress: TypeAlias = "Callable[[Progress], None]"
@@ -148,9 +151,13 @@ class Weights(msgspec.Struct, frozen=True):
     """A file in parts: its name, SHA-256, and size in bytes, and the package and path of each part."""
 
     name: str
+    """The name of the file."""
     sha256: str
+    """The SHA-256 checksum of the file."""
     size: int
+    """The size of the file in bytes."""
     parts: tuple[tuple[str, str], ...]
+    """The package and the path of each part, in order."""
 
 
 DEFAULT: Final = Weights(
