@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 from returns.result import Failure
 
-from fxai import Answer, BoundToolkit, Effect, Step, Tool, Toolkit, fx
+from fxai import Answer, Effect, Step, Tool, bind, fx
 from fxai.agents.stateful import PromptState, Render, StatefulPrompt, StepPatch, StepView
 from fxai.messages import Pending, Prompt
 from fxai.models import ApprovalKey
@@ -83,8 +83,8 @@ def desk(at: Render) -> None:
     seen = at.tool(look, lambda item: looks.update(lambda n: n + 1).as_(STOCK.get(item.name, 0)))
     at.composite(
         "change",
-        BoundToolkit.of(Toolkit.make(add), checked.wrap(add.handler(on_add))),
-        BoundToolkit.of(Toolkit.make(remove), loud.wrap(remove.handler(on_remove))),
+        bind(add, on_add, aspect=checked),
+        bind(remove, on_remove, aspect=loud),
         description="Changes the basket.",
     )
     buy = at.tool(order, on_order)

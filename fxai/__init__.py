@@ -61,6 +61,7 @@ from fxai.tools import (
     ToolError,
     Toolkit,
     UnknownTool,
+    bind,
 )
 from fxai.tools.tool import tool
 
@@ -145,6 +146,7 @@ __all__ = [
     "Toolkit",
     "UnknownTool",
     "Usage",
+    "bind",
     "fx",
     "runtime",
     "tool",

@@ -198,7 +198,9 @@ class Definitions:
             RenderError: If the patch adds a different definition with an existing name.
         """
         patched = Definitions()
-        patched.tools, patched.sections = dict(self.tools), dict(self.sections)
+        only = patch.only
+        patched.tools = dict(self.tools)
+        patched.sections = {name: one for name, one in self.sections.items() if only is None or name in only}
         patched.messages, patched.effects = self.messages, self.effects
         added: tuple[_Named, ...] = (*patch.tool_definitions, *patch.sections)
         for one in added:
@@ -411,7 +413,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         Args:
             name: The tool name.
             tools: The sub-tools, each with its handler and aspects: function tools, or
-                `BoundToolkit.of(Toolkit.make(read), aspect.wrap(read.handler(on_read)))`.
+                `bind(read, on_read, aspect=aspect)`.
             concurrency: Maximum number of concurrent inner calls, or None for no limit. Default: 1.
             options: The options for the tool, see `ToolOptions`.
 
@@ -512,6 +514,12 @@ class RenderOf(Generic[_R_contra, _E_contra]):
             raise RenderError(
                 "value", f"deps of the effect {key!r} must be a tuple, such as (mode.value,), got {deps!r}"
             )
+        for one in deps or ():
+            if isinstance(one, State):
+                name = one.key
+                raise RenderError(
+                    "value", f"deps of the effect {key!r} contain the state {name!r}. Use its value: (….value,)."
+                )
         definitions.add_effect(RenderEffect(key, f, deps))
 
 

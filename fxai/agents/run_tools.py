@@ -20,12 +20,11 @@ import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import AnyEffect, EffectOf, Generate, Succeed
-from fxai.effects.layer import LayerOf
 from fxai.tools.handler import Gives
 from fxai.tools.identity import OnConflict
 from fxai.tools.source import ToolSource
 from fxai.tools.tool import Tool
-from fxai.tools.toolkit import BoundToolkit, Toolkit, bound_of
+from fxai.tools.toolkit import BoundToolkit, Toolkit, bound_of, not_tools
 
 _E_co = TypeVar("_E_co", covariant=True)
 _R_co = TypeVar("_R_co", covariant=True)
@@ -202,8 +201,6 @@ def _append(binding: Binding, offer: Offer) -> tuple[Offer, ...]:
     return (*binding.offers[:-1], Offer(last.origin.merge(offer.origin)))
 
 
-_SHOWN = 80  # maximum number of shown characters
-
 _ACCEPTED = "tools must be tools, toolkits, function tools, bound toolkits, tool sources, servers, or lists of them"
 
 
@@ -245,29 +242,6 @@ def _flat(given: Iterable[object]) -> Iterator[object]:
 def _origin(given: Any) -> Any:
     if _is_toolkit(given):
         return given
-    if isclass(given):
-        raise TypeError(_refusal(given))
-    if hasattr(given, "__fx_bound__"):
-        return bound_of(given) or given
-    raise TypeError(_refusal(given))
-
-
-def _refusal(given: Any) -> str:
-    """Return the message that a value cannot be a tool of an agent, with a remedy."""
-    shown = repr(given)
-    refusal = f"{_ACCEPTED}, got {shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'}."
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        return f"{refusal} Pass its elements, or a list of them."
-    if hasattr(given, "as_tool"):
-        return f"{refusal} Convert an agent with agent.as_tool(…)."
-    if isinstance(given, LayerOf):
-        return f"{refusal} Provide a layer of handlers to the run, or combine it with its toolkit: BoundToolkit.of(…)."
-    if isinstance(given, str):
-        return f"{refusal} Pass the tool itself, not its name."
-    if isclass(given):
-        return f"{refusal} To use the methods of an object as tools, pass Toolkit.from_object({given.__name__}())."
-    if callable(given):
-        return f"{refusal} Convert a function with fxai.tool(f) or @tool."
-    if given is None or isinstance(given, int | float | bytes):
-        return refusal
-    return f"{refusal} To use the methods of an object as tools, pass Toolkit.from_object(obj)."
+    if isclass(given) or not hasattr(given, "__fx_bound__"):
+        raise not_tools(_ACCEPTED, given)
+    return bound_of(given) or given

@@ -25,7 +25,7 @@ from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from inspect import iscoroutine
 from threading import RLock, get_ident
-from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Never, TypeAlias, cast, final
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -33,6 +33,7 @@ from returns.result import Result
 from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import EffectOf, Sync
+from fxai.effects.mistake import MYPY, NotItsValue
 from fxai.messages.calls import Pending
 from fxai.messages.wire import HISTORY_LIMITS
 from fxai.schema.codec import Schema
@@ -486,6 +487,23 @@ class State(Generic[_T]):
     def now(self) -> EffectOf[_T]:
         """An effect of the value at the time when the effect runs."""
         return Sync(lambda: self._store.cells[self.key].value)
+
+    def _refuse(self, *_: object) -> Never:
+        raise RenderError("value", f"state {self.key!r} is not its value. Write state.value.")
+
+    if not TYPE_CHECKING:
+        __str__ = __format__ = __contains__ = __iter__ = __len__ = __getitem__ = _refuse
+        __add__ = __radd__ = __sub__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+        def __eq__(self, other: object) -> bool:
+            return self is other or self._refuse()
+
+        __hash__ = object.__hash__
+
+    if not MYPY:
+
+        def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # pyright reports each use as an error
+            self._refuse()
 
     @override
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Never, cast, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, cast, final, overload
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -25,6 +25,7 @@ from typing_extensions import TypeVar, override
 from fxai.agents.run_tools import Binding, Offered
 from fxai.agents.section import Kind, Section, reference_to
 from fxai.agents.state import RenderError
+from fxai.effects import development
 from fxai.messages.calls import unpaired_calls
 from fxai.messages.message import Message, TextPart, UserMessage
 from fxai.messages.prompt import Prompt
@@ -182,6 +183,11 @@ class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
     """Sections to add to the step."""
     messages: tuple[Message, ...] = ()
     """Messages to add after the conversation."""
+    only: frozenset[str] | None = None
+    """The names of the sections of the render to keep. None keeps all sections."""
+
+    if not TYPE_CHECKING and development.ON:
+        __post_init__, __del__ = development.make, development.drop
 
     @staticmethod
     def hide(*what: str | Definition) -> StepPatch:
@@ -190,11 +196,19 @@ class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
         Raises:
             RenderError: If a value is neither a name nor a definition.
         """
-        names = [one.name if isinstance(one, Definition) else one for one in what]
-        for name in names:
-            if not isinstance(cast(object, name), str):
-                raise RenderError("value", f"hide requires names or definitions, got {name!r}")
-        return StepPatch(frozenset(names))
+        return StepPatch(_names_of("hide", what))
+
+    @staticmethod
+    def only_sections(*what: str | Definition) -> StepPatch:
+        """Return the patch that hides all sections of the render except these system and data sections.
+
+        Without arguments, it hides all sections. It hides no tools. Sections that a patch adds stay. If two patches
+        name sections, the step has the sections that both name.
+
+        Raises:
+            RenderError: If a value is neither a name nor a definition.
+        """
+        return StepPatch(only=_names_of("only_sections", what))
 
     @staticmethod
     def remind(*what: Definition) -> StepPatch:
@@ -285,11 +299,20 @@ class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
             self.tool_definitions + other.tool_definitions,
             self.sections + other.sections,
             self.messages + other.messages,
+            self.only if other.only is None else other.only if self.only is None else self.only & other.only,
         )
 
     @override
     def __hash__(self) -> int:
         return hash((self.hidden, self.reminders))
+
+
+def _names_of(method: str, what: tuple[str | Definition, ...]) -> frozenset[str]:
+    names = [one.name if isinstance(one, Definition) else one for one in what]
+    for name in names:
+        if not isinstance(cast(object, name), str):
+            raise RenderError("value", f"{method} requires names or definitions, got {name!r}")
+    return frozenset(names)
 
 
 # -- patches as data
@@ -306,6 +329,7 @@ def encode_patch(patch: StepPatch[Any] | None) -> Any:
         "reminders": [[one.kind, one.name] for one in patch.reminders],
         "sections": [[one.kind, one.name, one.value] for one in patch.sections],
         "messages": Prompt(patch.messages).to_data(),
+        "only": None if patch.only is None else sorted(patch.only),
     }
 
 
@@ -318,4 +342,5 @@ def decode_patch(data: Any) -> StepPatch[Any] | None:
         tuple([Definition(kind, name) for kind, name in data["reminders"]]),
         sections=tuple([Section(kind, name, value) for kind, name, value in data["sections"]]),
         messages=tuple(Prompt.from_data(data["messages"]).unwrap()),
+        only=None if data["only"] is None else frozenset(data["only"]),
     )

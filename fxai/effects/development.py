@@ -115,17 +115,31 @@ def _adopt(holder: object, depth: int) -> None:
 
 
 def drop(effect: object, is_over: Callable[[], bool] = sys.is_finalizing) -> None:  # a default outlives the module
-    """Warn if a statement drops an effect that was never run and is not part of another effect."""
+    """Warn if a statement drops an effect that was never run and is not part of another effect.
+
+    The patches of a stateful prompt use this function too. Nothing runs a patch, so an effect must return it.
+    """
     if is_over() or (locations := _made.pop(id(effect), None)) is None:
         return
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    is_patch = type(effect).__name__ == "StepPatch"
     for code, made in locations:
         call = _Expression(code, made)
-        if code is frame.f_code and frame.f_lasti > made and call.is_dropped(_span(code, frame.f_lasti)):
-            _warn("an effect was dropped here, and never run: write `yield from` before it", code, call.span)
+        if (
+            code is frame.f_code
+            and frame.f_lasti > made
+            and call.is_dropped(_span(code, frame.f_lasti), is_compared=not is_patch)
+        ):
+            lost = (
+                _DROPPED_PATCH
+                if is_patch
+                else "an effect was dropped here, and never run: write `yield from` before it"
+            )
+            _warn(lost, code, call.span)
             return
         if (name := call.unread_name(code)) is not None:
-            _warn(f"the effect in {name!r} was never run: nothing reads it", code, call.span)
+            lost = f"the patch in {name!r} was never returned" if is_patch else f"the effect in {name!r} was never run"
+            _warn(f"{lost}: nothing reads it", code, call.span)
             return
         if code.co_name == "__init__":
             return  # the new object contains the effect
@@ -185,13 +199,16 @@ class _Expression:
         self.text: str = encoded[0][start:].decode(errors="ignore")
         """The first line of the expression."""
 
-    def is_dropped(self, by: _Span) -> bool:
-        """Return True if the instruction at another position drops or compares the value of this expression."""
+    def is_dropped(self, by: _Span, *, is_compared: bool) -> bool:
+        """Return True if the instruction at another position drops the value of this expression.
+
+        With `is_compared`, also return True if the instruction compares the value.
+        """
         if by == self.span:
             return True  # an expression statement
         if by[0] is None:  # after a conditional expression
             return not self.before and self.after.startswith("if ")
-        return _COMPARED.match(self.after) is not None or _COMPARING.search(self.before) is not None
+        return is_compared and bool(_COMPARED.match(self.after) or _COMPARING.search(self.before))
 
     def unread_name(self, code: CodeType) -> str | None:
         """Return the local variable of this expression if the function contains its name only once."""
@@ -213,6 +230,7 @@ class _Expression:
         return is_unpacked or self.before.endswith(" in") or self.text.startswith(("for ", "[", "{", "("))
 
 
+_DROPPED_PATCH = "a patch was dropped here, and changes nothing: return it from the function of `at.effect`"
 _COMPARED = re.compile(r"==|!=|<|>|(?:in|not in)\b")
 _COMPARING = re.compile(r"(?:==|!=|<=?|>=?|\bin)$")
 _ASSIGNED = re.compile(r"(?:.*;\s*)?([^\W\d]\w*)(?:\s*:[^=]+)?\s*=")

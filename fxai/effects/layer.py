@@ -469,6 +469,9 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         fxai builds the layers concurrently. Use this method for many layers: checkers need minutes for a hundred
         layers in the form `a | b | c`. If layers fail differently, mypy infers only `object` as the failure. If a
         target is declared, mypy infers exact types with `Layer.merge_all(a, b, c).layer`.
+
+        Raises:
+            TypeError: If a value is not a layer.
         """
         return _merge(layers)
 
@@ -647,6 +650,9 @@ class _Provided(Instruction, eq=False):
 
 def _merge(layers: tuple[AnyLayer, ...]) -> MergedOf[Any, Any, Any]:
     """Return the layer of the services of all layers. For a common key, the last layer wins."""
+    for layer in layers:
+        if not isinstance(cast(object, layer), LayerOf):
+            raise not_a_layer(layer)
     parts: list[AnyLayer] = list(layers)
     makes: list[Make] = []
 

@@ -78,7 +78,10 @@ def not_an_effect(given: object) -> TypeError:
 def not_a_layer(given: object) -> TypeError:
     """Return the error for an object that is not a layer."""
     name = given.__name__ if isinstance(given, type) else type(given).__name__
-    return TypeError(f"layer must be a Layer, got {given!r:.200}. Supply a service with Layer.succeed({name}, …).")
+    remedy = f"Supply a service with Layer.succeed({name}, …)"
+    if isinstance(given, list | tuple):
+        remedy = "Pass the layers one by one: Layer.merge_all(*layers)"
+    return TypeError(f"layer must be a Layer, got {given!r:.200}. {remedy}.")
 
 
 def _remedy(given: Any) -> str:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fxai.tools.call import OnInvalidCall, Outcome
-from fxai.tools.handler import HandlerError, HandlerOf, HandlerReturn, MethodsOf
+from fxai.tools.handler import HandlerError, HandlerOf, HandlerReturn, Handling, MethodsOf
 from fxai.tools.identity import (
     FailureMode,
     Kind,
@@ -36,7 +36,7 @@ from fxai.tools.tool_error import (
 )
 from fxai.tools.tool_info import CallContext, Example, NeedsApproval, ToolInfo, Validation
 from fxai.tools.tool_options import ToolOptions
-from fxai.tools.toolkit import BoundToolkit, Toolkit
+from fxai.tools.toolkit import BoundToolkit, Toolkit, bind
 
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite, SubCall, SubCalls, SubResults
@@ -60,6 +60,7 @@ __all__ = [
     "HandlerOf",
     "HandlerReturn",
     "HandlerUnavailable",
+    "Handling",
     "InDoubt",
     "Interrupted",
     "InvalidParameters",
@@ -89,6 +90,7 @@ __all__ = [
     "Toolkit",
     "UnknownTool",
     "Validation",
+    "bind",
 ]
 
 # To keep `import fxai` fast, these modules load when a program first uses one of their names.

@@ -65,6 +65,7 @@ from fxai.effects.scope import scoped
 from fxai.effects.stream import AnyStream, StreamOf, pull_stream
 from fxai.effects.tracing import Operation
 from fxai.tools.identity import Identity
+from fxai.tools.tool_error import nearest_name
 from fxai.tools.tool_info import CallContext, ToolInfo
 from fxai.tools.type_hints import needed_services
 
@@ -95,6 +96,14 @@ HandlerReturn = TypeAliasType(
     type_params=(_S, _F, _R),
 )
 """The possible return values of a handler with the success `S`, the failure `F`, and the needed services `R`."""
+
+
+Handling = TypeAliasType(
+    "Handling",
+    Callable[[_P], HandlerReturn[_S, _F, _R]] | Callable[[_P, CallContext], HandlerReturn[_S, _F, _R]],
+    type_params=(_P, _S, _F, _R),
+)
+"""A handler: a function of the parameters, or of the parameters and the `CallContext`."""
 
 
 @final
@@ -621,6 +630,8 @@ def check_handlers(
     Building the layer raises `HandlerError` unless each tool has one handler. Handlers of other tools are not allowed,
     except for the tools in `left_out`.
     """
+    if not isinstance(cast(object, layer), LayerOf):
+        raise _not_handlers(layer)
     needed = {tool.identity: tool.name for tool in tools.values() if tool.requires_handler}
 
     checked: tuple[tuple[Any, ...], tuple[Any, ...]] = (), ()  # the keys of the last context, all and without `Given`
@@ -650,11 +661,46 @@ def _require_match(
     missing = [name for identity, name in needed.items() if identity not in services]
     extra = [key.name for key in services if isinstance(key, Identity) and key not in needed and key not in left_out]
     doubled = _duplicates(givers)
+    if missing or extra or doubled:
+        raise _mismatch(tools, missing, doubled, extra)
+
+
+def _mismatch(
+    tools: Iterable[str], missing: Sequence[str], doubled: Sequence[str], extra: Sequence[str], hint: str = ""
+) -> HandlerError:
     problems = (("no handler for", missing), ("two handlers for", doubled), ("not in the toolkit", extra))
     found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
-    if found:
-        message = f"handlers do not match Toolkit({', '.join(tools)}): {found}. Provide one handler for each tool."
-        raise HandlerError(message, missing=missing, doubled=doubled, extra=extra)
+    message = f"handlers do not match Toolkit({', '.join(tools)}): {found}{hint}. Provide one handler for each tool."
+    return HandlerError(message, missing=missing, doubled=doubled, extra=extra)
+
+
+def check_names(tools: Mapping[str, ToolInfo], handlers: Mapping[str, object]) -> None:
+    """Check that the keys of `handlers` are the names of the tools that need a handler.
+
+    Raises:
+        HandlerError: If a tool has no handler, or a key is not the name of such a tool.
+        TypeError: If `handlers` is not a mapping.
+    """
+    if not isinstance(cast(object, handlers), Mapping):
+        raise TypeError(f"handlers must be a mapping from tool names to functions, got {handlers!r:.200}.")
+    needed = {name: tool.identity for name, tool in tools.items() if tool.requires_handler}
+    extra = [name for name in handlers if name not in needed]
+    given = {identity for name, identity in needed.items() if name in handlers}  # renamed copies share an identity
+    missing = [name for name, identity in needed.items() if identity not in given]
+    if missing or extra:
+        raise _mismatch(tools, missing, (), extra, nearest_name(extra[0], missing) if extra else "")
+
+
+def _not_handlers(given: Any) -> TypeError:
+    """Return the error for a value that is not a layer of handlers."""
+    remedy = "Pass the layers of the handlers: a.handler(f) | b.handler(g)"
+    if isinstance(given, Mapping):
+        remedy = "For handlers by name, write kit.to_layer_by_name(…)"
+    elif isinstance(given, Iterable):
+        remedy = "Merge the layers: Layer.merge_all(*handlers)"
+    elif callable(given):
+        remedy = "Create the layer of a handler: tool.handler(f)"
+    return TypeError(f"handlers must be a layer, got {cast(object, given)!r:.200}. {remedy}.")
 
 
 def _duplicates(givers: Iterable[Identity]) -> list[str]:

@@ -46,20 +46,34 @@ from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.annotation import Annotation, Annotations
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.function import tools_of
-from fxai.tools.handler import Gives, MethodsOf, check_doubled, check_handlers
+from fxai.tools.handler import (
+    Gives,
+    HandlerOf,
+    HandlerReturn,
+    Handling,
+    MethodsOf,
+    check_doubled,
+    check_handlers,
+    check_names,
+)
 from fxai.tools.identity import Identity, OnConflict, join_by_name
 from fxai.tools.live_tools import follow, merge_again
 from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool
 from fxai.tools.tool_error import ToolError, nearest_name
+from fxai.tools.tool_info import CallContext
 from fxai.tools.tool_options import ToolOptions
 
 if TYPE_CHECKING:
+    from fxai.tools.aspects.aspect import Aspect
     from fxai.tools.composite import Composite
 
+_P = TypeVar("_P")
+_S = TypeVar("_S")
+_F = TypeVar("_F")
 _T = TypeVar("_T")
 _E = TypeVar("_E")
 _E2 = TypeVar("_E2")
-_R = TypeVar("_R")
+_R = TypeVar("_R", default=None)
 _R2 = TypeVar("_R2")
 _T_co = TypeVar("_T_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
@@ -377,6 +391,32 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
             """
             return check_handlers(self.tools, cast(AnyLayer, handlers), self.left_out)
 
+    @overload  # without a type variable for services, mypy checks each value of the mapping by itself
+    def to_layer_by_name(
+        self: Toolkit[HandlerOf[_P, _S, _F] | Many], handlers: Mapping[str, Handling[_P, _S, _F]]
+    ) -> LayerOf[HandlerOf[_P, _S, _F] | Many]: ...
+    @overload
+    def to_layer_by_name(
+        self: Toolkit[HandlerOf[_P, _S, _F] | Many], handlers: Mapping[str, Handling[_P, _S, _F, _R]]
+    ) -> LayerOf[HandlerOf[_P, _S, _F] | Many, Never, _R | None]: ...
+    def to_layer_by_name(self, handlers: Mapping[str, Any]) -> Any:
+        """Return the layer of this toolkit's handlers by tool name: `kit.to_layer_by_name({"search": on_search})`.
+
+        Use this method for tools that you know at run time, such as the tools of a plugin. All tools must have the same
+        types, as dynamic tools from JSON Schemas do. Type checkers then check each handler. For tools of different
+        types, use `to_layer`. If handlers of different forms need services, declare the mapping for mypy:
+        `handlers: dict[str, Handling[object, object, Never, Files]]`.
+
+        Args:
+            handlers: The handler of each tool. A handler is a function as in `tool.handler`.
+
+        Raises:
+            HandlerError: If a tool has no handler, or a name is not the name of a tool that needs a handler.
+        """
+        check_names(self.tools, handlers)
+        layers: Iterator[AnyLayer] = (self.tools[name].handler(f) for name, f in handlers.items())
+        return check_handlers(self.tools, LayerOf.merge_all(*layers))
+
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
         """Return one tool that runs several calls of these tools. `.tool` is the tool, and `.layer` is its handler.
 
@@ -561,10 +601,14 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
 
         Raises:
             ToolConflictError: If two different tools have the same name.
+            TypeError: If a value does not include its handlers. The message states the remedy.
         """
         made: AnyBound = BoundToolkit(Toolkit.empty())
         for each in tools:
-            made = made.merge(cast("AnyBound", bound_of(each)))
+            bound = bound_of(each)
+            if bound is None:
+                raise not_tools(_BOUND, each)
+            made = made.merge(bound)
         return made
 
     @property
@@ -669,11 +713,88 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         return f"BoundToolkit({', '.join(self.toolkit.tools)})"
 
 
+@overload  # repeated below, because mypy reports the first overload and pyright reports the last
+def bind(
+    tool: Tool[_P, _S, _F], f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, aspect: Aspect[_R] | None = ...
+) -> BoundToolkit[HandlerOf[_P, _S, _F], Never, _R | None]: ...
+@overload
+def bind(
+    tool: Tool[_P, _S, _F],
+    f: Callable[[_P, CallContext], HandlerReturn[_S, _F, _R]],
+    /,
+    *,
+    aspect: Aspect[_R] | None = ...,
+) -> BoundToolkit[HandlerOf[_P, _S, _F], Never, _R | None]: ...
+@overload
+def bind(
+    tool: Tool[_P, _S, _F], f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, aspect: Aspect[_R] | None = ...
+) -> BoundToolkit[HandlerOf[_P, _S, _F], Never, _R | None]: ...
+def bind(tool: AnyTool, f: Callable[..., Any], /, *, aspect: Aspect[Any] | None = None) -> Any:
+    """Return a tool together with its handler `f`, as a toolkit of one tool.
+
+    For example, write `at.composite("notes", bind(read, on_read), bind(write, on_write))` or
+    `agent.with_tools(bind(read, on_read))`.
+
+    Args:
+        tool: The tool.
+        f: The handler, see `tool.handler`.
+        aspect: An aspect around the handler. Default: None.
+    """
+    layer: AnyLayer = tool.handler(f)
+    made: AnyBound = BoundToolkit.of(Toolkit.of((tool,)), layer if aspect is None else aspect.wrap(layer))
+    return made
+
+
 def bound_of(origin: object) -> AnyBound | None:
-    """Return a function tool, composite, or bound toolkit as a bound toolkit. Return None for other sources."""
+    """Return a function tool, composite, or bound toolkit as a bound toolkit. Return None for other sources.
+
+    Raises:
+        TypeError: If the value does not include its handlers. The message states the remedy.
+    """
+    if isinstance(origin, type) or not hasattr(origin, "__fx_bound__"):
+        raise not_tools(_BOUND, origin)
     given: Any = cast(Any, origin).__fx_bound__()
     if isinstance(given, tuple):
         tool, layer = cast("tuple[AnyTool, AnyLayer]", given)
         return BoundToolkit.of(Toolkit.of((tool,)), layer, origin=origin)
     bound: AnyBound | None = given if isinstance(cast(object, given), BoundToolkit) else None
     return bound
+
+
+_BOUND = "tools must include their handlers"
+_SHOWN = 80  # maximum number of shown characters
+
+
+def not_tools(requirement: str, given: Any) -> TypeError:
+    """Return the error for a value that does not have the required tools. The message states the remedy."""
+    text = repr(given)
+    what = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    if isinstance(given, Tool):
+        what = f"the tool {given.name!r}"
+    return TypeError(f"{requirement}, got {what}.{_remedy(given)}")
+
+
+def _remedy(given: Any) -> str:
+    if isinstance(given, Tool):
+        return " Add its handler: bind(tool, f)."
+    if isinstance(given, Toolkit):
+        return " Add its handlers: BoundToolkit.of(kit, kit.to_layer(…))."
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        return " Pass its elements: *tools."
+    if hasattr(given, "as_tool"):
+        return " Convert an agent with agent.as_tool(…)."
+    if isinstance(given, LayerOf):
+        return " Provide a layer of handlers to the run, or combine it with its toolkit: BoundToolkit.of(…)."
+    if isinstance(given, str):
+        return " Pass the tool itself, not its name."
+    if isinstance(given, type):
+        return f" To use the methods of an object as tools, pass Toolkit.from_object({given.__name__}())."
+    if hasattr(given, "__fx_bound__"):
+        return " Open the source with source.use(…), or pass it to an agent: agent.with_tools(source)."
+    if getattr(given, "__name__", "") == "<lambda>":
+        return " Write a function with `def`, annotations, and a docstring, and put @tool on it."
+    if callable(given):
+        return " Convert a function with fxai.tool(f) or @tool."
+    if given is None or isinstance(given, int | float | bytes):
+        return ""
+    return " To use the methods of an object as tools, pass Toolkit.from_object(obj)."

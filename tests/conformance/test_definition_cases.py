@@ -13,7 +13,7 @@ import pytest
 
 from fxai.agents import Agent
 from fxai.agents.stateful import Definition, Render, StepPatch, StepView
-from fxai.effects import fx
+from fxai.effects import NeverRunWarning, fx
 from fxai.messages import AssistantMessage
 from fxai.models import LanguageModel
 from fxai.testing import call
@@ -335,14 +335,16 @@ def test_a_message_and_a_reminder_are_both_shown(case: Case) -> None:
 
 @case("LM-R03")
 def test_what_no_effect_gives_is_not_done(case: Case) -> None:
-    """`remind()` in the body of a render is a value that nobody uses: only an effect gives patches."""
+    """A patch in the body of a render changes nothing, because only an effect returns patches. fxai warns of it."""
 
     def prompt(at: Render) -> None:
         at.tool(keep, _nothing).remind()
         at.tool(drop, _nothing).disable()
 
-    played = play_out(prompt)
+    with pytest.warns(NeverRunWarning, match="a patch was dropped here") as reported:
+        played = play_out(prompt)
 
+    assert len(reported) == 2
     assert case.expect == "reminder appended in every step"
     assert _reminders(played) == [[]]
     assert played.offered == [["keep", "drop"]]

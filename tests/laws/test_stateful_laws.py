@@ -69,12 +69,16 @@ def patches(draw: st.DrawFn) -> Any:
     names = st.lists(st.sampled_from(_NAMES), max_size=2)
 
     def piece() -> Any:
-        kind = draw(st.sampled_from(["hide", "hide one", "remind", "disable", "tool", "system", "data", "message"]))
+        kind = draw(
+            st.sampled_from(["hide", "hide one", "only", "remind", "disable", "tool", "system", "data", "message"])
+        )
         match kind:
             case "hide":
                 return StepPatch.hide(*draw(names))
             case "hide one":
                 return StepPatch.hide(*[defined[name] for name in draw(names)])
+            case "only":
+                return StepPatch.only_sections(*draw(names))
             case "remind":
                 return defined[draw(st.sampled_from(_NAMES))].remind()
             case "disable":

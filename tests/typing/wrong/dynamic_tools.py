@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from returns.result import Result, Success
 
-from fxai import JsonSchema, Schema, Tool, ToolSource, fx, mcp
+from fxai import JsonSchema, Schema, Tool, Toolkit, ToolSource, bind, fx, mcp
 from tests.typing.desk import DESK, Query, mail, weather
 
 raw = Tool.dynamic("raw", parameters={"type": "object"}, success=int)
@@ -26,6 +26,9 @@ Tool.dynamic("raw", schema={"type": "object"})  # wrong: no such option
 raw.handler(lambda _: Success("x"))  # wrong: another success
 raw.handler(lambda given: given["a"])  # wrong: it must look at its parameters first
 raw.handler(on_query)  # wrong: other parameters
+bind(raw, on_query)  # wrong: other parameters
+Toolkit.make(raw).to_layer_by_name({"raw": on_query})  # wrong: other parameters
+Toolkit.make(raw).to_layer_by_name({"raw": "on_raw"})  # wrong: a string is not a handler
 fx.run(raw.call({}))  # wrong: no handler
 text: str = fx.run(raw.call({}).provide(raw.handler(lambda _: Success(1))))  # wrong: another success
 Schema.of(Query("x"))  # wrong: a value is not a type

@@ -81,8 +81,8 @@ def test_the_tools_of_a_source_are_known_once_it_is_open(backend: Backend) -> No
         (Agent.make("a"), r"Convert an agent with agent.as_tool\(…\)"),
         (Agent.make("a").builder, r"Convert an agent with agent.as_tool\(…\)"),
         (add.handler(giving(1)), "Provide a layer of handlers to the run"),
-        ({"add": add}, "Pass its elements, or a list of them"),
-        ([[add]], r"got \[Tool\(.{,75}…\. Pass its elements, or a list of them"),
+        ({"add": add}, r"Pass its elements: \*tools"),
+        ([[add]], r"got \[Tool\(.{,75}…\. Pass its elements: \*tools"),
         (None, "got None"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, Literal
 
@@ -131,3 +132,38 @@ def test_an_annotation_of_another_type_is_refused(key: Any, value: object, expec
         find.annotate_all({key: value})
     with pytest.raises(TypeError, match=pattern):
         Toolkit.make(find).annotate_all({pickle.loads(pickle.dumps(key)): value})
+
+
+class Bag:
+    """A class without a JSON form."""
+
+
+def _takes(kind: Any) -> Callable[..., Any]:
+    def keep(value: Any) -> str:
+        """Keeps a value."""
+        return str(value)
+
+    keep.__annotations__["value"] = kind
+    return keep
+
+
+@pytest.mark.parametrize(
+    ("kind", "named", "location"),
+    [
+        (Bag, "Bag", "value"),
+        (list[Bag], "Bag", "value[]"),
+        (dict[str, Bag], "Bag", "value[]"),
+        (Bag | None, "Bag", "value"),
+        (tuple[int, Bag], "Bag", "value[]"),
+        (Annotated[Bag, "A bag"], "Bag", "value"),
+    ],
+)
+def test_a_function_with_an_unsupported_parameter_type_is_refused(kind: Any, named: str, location: str) -> None:
+    """`@tool` names the tool, the type, the parameter, and the remedy when it makes the tool."""
+    with pytest.raises(SchemaError) as error:
+        tool(_takes(kind))
+
+    message = str(error.value)
+    assert message.startswith("tool 'keep': parameters: ")
+    assert re.search(rf"{named}.* at \S*keep\.parameters\.{re.escape(location)} has no JSON form", message)
+    assert "Declare a codec: Annotated[" in message
