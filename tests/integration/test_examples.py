@@ -71,6 +71,9 @@ SAID = {
         "the library opens\n  the library closes\n  Shelf.author gave 'Jane Austen'",
         "and the agent has ['add'], as before",
     ],
+    "85_extract_documents.py": [
+        "100 of 500\n200 of 500\n300 of 500\n400 of 500\n500 of 500\n499 invoices of 12473700 cents, skipped: [13]\n",
+    ],
     "90_mcp_both_sides.py": [
         'Asked: May the tool order run with these arguments? {"name":"tea","pieces":9}',
         "shop_look gave {'name': 'tea', 'pieces': 3}",
