@@ -94,16 +94,32 @@ def peers(session: nox.Session) -> None:
     session.run("python", "-m", "tests.kit.peer_costs", *session.posargs)
 
 
+NPM_RIVALS = ("ai@6.0.326", "zod@4.6.7", "effect@4.1.0", "tsx@4.23.15")
+
+
 @nox.session(python="3.11")
 def beside(session: nox.Session) -> None:
-    """Run the order desk written with pydantic-ai, and check that it does the same as ours."""
-    session.install("-e", ".", "mypy", "pyright[nodejs]", "pydantic-ai-slim>=2.68,<3")
-    program = "examples/beside/order_desk_pydantic_ai.py"
-    session.run("mypy", "--strict", "--config-file", "", program)
-    session.run("pyright", "--project", "examples/beside", program)
-    outputs = [session.run("python", one, silent=True) for one in ("examples/45_order_desk.py", program)]
-    if outputs[0] != outputs[1]:
-        session.error(f"they do not say the same: {outputs}")
+    """Run the programs of other libraries, and check that each prints the same as ours. The session needs npm."""
+    rivals = ("pydantic-ai-slim>=2.68,<3", "langgraph==1.2.24", "langchain-core==1.8.3", "openai-agents==0.24.0")
+    session.install("-e", ".", "mypy", "pyright[nodejs]", *rivals)
+    programs = [str(path) for path in sorted(Path("examples/beside").glob("*.py"))]
+    session.run("mypy", "--strict", "--config-file", "", *programs)
+    session.run("pyright", "--project", "examples/beside", "examples/beside/order_desk_pydantic_ai.py")
+    home = Path(session.create_tmp()).absolute()
+    session.run("npm", "install", "--prefix", str(home), *NPM_RIVALS, external=True)
+    for program in sorted(path for path in Path("examples/beside").iterdir() if path.suffix in (".py", ".mjs", ".mts")):
+        (ours,) = Path("examples").glob(f"[0-9]*_{'_'.join(program.name.split('_')[:2])}.py")
+        command = ["python", str(program)]
+        if program.suffix != ".py":
+            copied = home / program.name
+            copied.write_bytes(program.read_bytes())
+            command = [str(home / "node_modules/.bin/tsx"), str(copied)]
+        outputs = [
+            session.run("python", str(ours), silent=True),
+            session.run(*command, silent=True, external=command[0] != "python"),
+        ]
+        if outputs[0] != outputs[1]:
+            session.error(f"{program} does not print the same: {outputs}")
 
 
 @nox.session(python="3.11")

@@ -47,6 +47,12 @@ SAID = {
     "45_order_desk.py": [
         "Order 1 is open, at 1000 cents.\nOrder 1 is cancelled, at 1000 cents.\nOrder 1 is cancelled.\n",
     ],
+    "46_price_desk.py": [
+        "results:\n  250\n  no price for milk\nanswer: Tea costs 250 cents. We have no milk.\nanswer: Two teas cost",
+    ],
+    "47_price_layers.py": [
+        "open\ntotal: 500\nno price for milk\nretried: 0\ntool: 250\ntool: no price for milk\nclose\n",
+    ],
     "50_aspects_and_composites.py": [
         "weather Oslo: 21.4\npeople Oslo: 717710\nweather Oslo: 21.4\n",
         "weather Rome: {'error': {'station': 'Rome'}}",
@@ -185,3 +191,13 @@ def test_the_order_desk_is_short_and_the_page_beside_it_counts_right() -> None:
         assert re.search(rf"{desk.name}` \| {len(text.splitlines())} \| {_code_lines(text)} \|", page)
     assert len(shown) == 6
     assert [code for title, code in shown if code not in (ours if title == "fxai" else theirs)] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/how-to").glob("migrate-from-*.md")), ids=lambda path: path.name)
+def test_a_page_about_another_library_shows_both_programs(page: Path) -> None:
+    """Each block with the title of a file is in this file, and the page shows a program of ours and a rival's."""
+    text = page.read_text(encoding="utf-8")
+    shown = re.findall(r'^```\w+ title="(examples/[^"\n]*)"\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
+
+    assert {title.startswith("examples/beside/") for title, _ in shown} == {True, False}
+    assert [code for title, code in shown if code not in (ROOT / title).read_text(encoding="utf-8")] == []
