@@ -28,6 +28,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import FinishReason, PrefixBreak, ToolCall, ToolResult, Usage, WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
+from fxai.tools.call import Call
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import NotRun, ToolError
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from fxai.agents.state import PromptState, RenderReason
     from fxai.models.price import Price
 
+_P = TypeVar("_P")
 _S = TypeVar("_S")
 _F = TypeVar("_F")
 _O_co = TypeVar("_O_co", covariant=True, default=str)
@@ -71,6 +73,12 @@ class Step(msgspec.Struct, frozen=True):
         types.
         """
         return self.response.tool_results
+
+    def params_of(self, tool: Tool[_P, Any, Any]) -> tuple[_P, ...]:
+        """Return the typed arguments of the calls of a tool, in order, without calls with invalid arguments."""
+        named = [call.params for call in self.calls if call.name == tool.name]
+        read = [Call({tool.name: tool}, tool.name, params).parameters(tool) for params in named]
+        return tuple([cast(_P, params.unwrap()) for params in read if params is not None])
 
     def results_of(self, tool: Tool[Any, _S, _F]) -> tuple[Result[_S, _F | ToolError | NotRun], ...]:
         """Return the typed results of the calls of a tool. Each result is a `Success` or a `Failure`.

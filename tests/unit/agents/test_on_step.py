@@ -13,7 +13,7 @@ from fxai.effects import Backend, fx
 from fxai.messages import Usage, WarningPart
 from fxai.testing import call, finish, text
 from tests.kit.runs import BOTH, ONE, Way, end_of
-from tests.kit.samples import add
+from tests.kit.samples import Sum, add
 
 
 @BOTH
@@ -44,6 +44,7 @@ def test_a_step_says_everything_of_its_round(way: Way, backend: Backend) -> None
         ("w", False, True),
     ]
     assert step.results_of(add) == (Success(3), Failure(step.results[2].result))
+    assert step.params_of(add) == (Sum(1, 2),)
     assert step.warnings == (warning,)
 
 
