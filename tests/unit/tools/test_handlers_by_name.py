@@ -8,7 +8,7 @@ from typing import Any, Never
 import pytest
 from returns.result import Result, Success
 
-from fxai import Agent, BoundToolkit, HandlerError, Layer, Tool, Toolkit, bind, fx
+from fxai import Agent, BoundToolkit, HandlerError, Layer, Tool, Toolkit, ToolSource, bind, fx
 from fxai.agents.stateful import Render, StatefulPrompt
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import CallContext
@@ -123,6 +123,12 @@ def test_bind_joins_a_tool_with_its_handler() -> None:
 
 
 nameless: Any = eval("lambda city: city")
+
+
+class Files:
+    """An object with methods."""
+
+
 loose: Any = BoundToolkit
 layers: Any = Layer
 agents: Any = Agent.make("clerk")
@@ -139,6 +145,17 @@ MISTAKES: list[tuple[Callable[[], object], str]] = [
         f"{WANTED} Toolkit(search, read). Add its handlers: BoundToolkit.of(kit, kit.to_layer(…)).",
     ),
     (lambda: loose.make("read"), f"{WANTED} 'read'. Pass the tool itself, not its name."),
+    (
+        lambda: loose.make(Files),
+        f"{WANTED} {Files!r}. To use the methods of an object as tools, pass Toolkit.from_object(Files()).",
+    ),
+    (
+        lambda: loose.make(ToolSource.of(BoundToolkit.make(bind(read, on_read)))),
+        (
+            f"{WANTED} ToolSource(open=Succeed(value=BoundToolkit(read))). Open the source with source.use(…), or pass "
+            "it to an agent: agent.with_tools(source)."
+        ),
+    ),
     (lambda: loose.make([]), f"{WANTED} []. Pass its elements: *tools."),
     (lambda: loose.make(None), f"{WANTED} None."),
     (
