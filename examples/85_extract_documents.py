@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 from typing_extensions import override
 
-from fxai import AiError, Effect, Gen, LanguageModel, Layer, Schedule, Schema, Service, ToolError, Usage, fx
+from fxai import AiError, Effect, Gen, LanguageModel, Layer, Schedule, Service, ToolError, Usage, fx
 from fxai.durable import durable, step
 from fxai.effects import Ref
 from fxai.messages import Finish, Part, RateLimitError, StructuredOutputError, Text
@@ -39,7 +39,6 @@ class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
     why: str
 
 
-RECORD = Schema.of(Invoice | Skipped)
 Failed = AiError | ToolError | ObjectPending
 
 
@@ -79,7 +78,7 @@ def extract_all(concurrency: int) -> Gen[list[Invoice | Skipped], Failed, Docume
     finished = Ref.of(0)
 
     def extract_one(number: int) -> Effect[Invoice | Skipped, Failed, LanguageModel]:
-        record = step(f"document {number}", extract(documents[number]), RECORD, idempotent=True)
+        record = step(f"document {number}", extract(documents[number]), Invoice | Skipped, idempotent=True)
         return record.tap(lambda _: finished.update_and_get(lambda n: n + 1).map(show_progress))
 
     def show_progress(number: int) -> None:

@@ -9,7 +9,9 @@ Without a durable run in the context, a step only runs its effect, and the versi
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
+
+from typing_extensions import TypeForm
 
 from fxai.durable.failure import ProgramChanged, RunQuestion, RunWaiting
 from fxai.durable.frame import Frame, Steps, append, ask, leave, stop_cancelled, under_way, wait
@@ -48,9 +50,15 @@ def version(newest: str) -> EffectOf[str, Any, None]:
     return Ask(choose)
 
 
+@overload
 def step(
     name: str, effect: EffectOf[_A, _E, _R], schema: type[_A] | Schema[_A], *, idempotent: bool = False
-) -> EffectOf[_A, _E, _R]:
+) -> EffectOf[_A, _E, _R]: ...
+@overload
+def step(
+    name: str, effect: EffectOf[_A, _E, _R], schema: TypeForm[_A], *, idempotent: bool = False
+) -> EffectOf[_A, _E, _R]: ...
+def step(name: str, effect: EffectOf[_A, _E, _R], schema: Any, *, idempotent: bool = False) -> EffectOf[_A, _E, _R]:
     """Return the effect as a step of a durable run. fxai records the value of the step, and never runs it again.
 
     fxai identifies a step by its place: the agent's run, the call, or the child of a concurrent operator that contains
