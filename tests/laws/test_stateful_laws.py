@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.agents.stateful import Definition, PromptState, RenderOf, StatefulPrompt, StepPatch
-from fxai.agents.step_patch import decode_patch, encode_patch
 from fxai.effects import Backend, Gen, fx
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool
@@ -107,15 +106,6 @@ def test_patches_are_a_monoid(a: Any, b: Any, c: Any) -> None:
     assert StepPatch() + a == a == a + StepPatch()
     assert hash((a + b) + c) == hash(a + (b + c))
     assert repr(a) == repr(a + StepPatch())
-
-
-@settings(max_examples=examples(60, least=60))
-@given(patches())
-def test_a_journal_returns_the_same_patch(patch: Any) -> None:
-    """The JSON value of a patch without tools decodes to an equal patch."""
-    data = encode_patch(patch)
-    assert data is msgspec.UNSET or decode_patch(msgspec.json.decode(msgspec.json.encode(data))) == patch
-    assert (data is msgspec.UNSET) == bool(patch.tool_definitions)
 
 
 @LOOPS

@@ -6,8 +6,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from fxai import tool
 from fxai.agents.stateful import Render, RenderFailed, StepPatch, StepView
+from fxai.agents.step_patch import decode_patch, encode_patch
 from fxai.effects import NeverRunWarning
 from fxai.testing import call
 from tests.kit.every import every
@@ -117,3 +120,17 @@ def test_only_sections_hides_the_other_sections_of_a_step() -> None:
 
     assert shown == [["Be brief.", "Hurry."], ["id: 7"], [], [], ["Be brief.", "Be kind.", "id: 7"]]
     assert played.offered == [["ping"]] * 5
+
+
+@every(
+    "patch",
+    [
+        StepPatch(),
+        StepPatch.only_sections(),
+        StepPatch.only_sections("role", "mood") + StepPatch.hide("mood"),
+        StepPatch.system("role", "Be brief.") + StepPatch.message("Go on.") + StepPatch.data("order", {"id": 7}),
+    ],
+)
+def test_a_journal_returns_the_same_patch(patch: StepPatch) -> None:
+    """The JSON value of a patch without tools decodes to an equal patch."""
+    assert decode_patch(msgspec.json.decode(msgspec.json.encode(encode_patch(patch)))) == patch
