@@ -14,13 +14,14 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
-from typing import Any, Final, cast, final
+from typing import Any, Final, final
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
 from fxai.providers.http.transport import Secret
 from fxai.storage.private_file import replace_file
+from fxai.storage.secret_filter import REMOVED, SECRET_NAMES, SecretFilter
 
 
 class CassetteError(AssertionError):
@@ -118,24 +119,8 @@ def pretty(content: Content) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2, sort_keys=True)
 
 
-REMOVED: Final = "(secret)"
-"""The replacement of a secret."""
-
-_SHORTEST: Final = 8  # fxai removes a shorter key, such as "test", only from its field and not from other strings
-
-_NAMES = (
-    r"(?:x-)?api[-_]?key|(?:proxy-)?authorization(?:_token)?|(?:access|refresh|id|auth|bearer|session)[-_]?token"
-    r"|client[-_]?secret|secret|secret[-_]?(?:access[-_]?)?key|private[-_]?key|password|passwd"
-)
-_SECRET_NAME = re.compile(_NAMES, re.IGNORECASE)
-_SECRET_HEADER = re.compile(rf"{_NAMES}|(?:set-)?cookie|.*token|.*secret|.*key", re.IGNORECASE)
-_SECRET_ARGUMENT = re.compile(rf"{_NAMES}|key|token|sig|signature|auth|code", re.IGNORECASE)
-_SECRET_MEMBER = re.compile(rf'("(?:{_NAMES})"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE)
-_SECRET_VALUE = re.compile(
-    r"\b(?:sk|pk|rk|sess)-[A-Za-z0-9_-]{12,}|\bBearer [A-Za-z0-9._~+/=-]{8,}|\bAIza[A-Za-z0-9_-]{30,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAKIA[A-Z0-9]{16}\b|\bhf_[A-Za-z0-9]{20,}"
-    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"
-)
+_SECRET_HEADER = re.compile(rf"{SECRET_NAMES}|(?:set-)?cookie|.*token|.*secret|.*key", re.IGNORECASE)
+_SECRET_ARGUMENT = re.compile(rf"{SECRET_NAMES}|key|token|sig|signature|auth|code", re.IGNORECASE)
 
 _KEPT = frozenset(
     {
@@ -147,16 +132,14 @@ _KEPT_BEGINNINGS = ("x-ratelimit-", "anthropic-ratelimit-")
 
 
 @final
-class Redaction:
-    """A filter of secrets, such as given strings, keys in headers, and strings that look like a key.
+class Redaction(SecretFilter):
+    """A filter of secrets in exchanges, which also filters headers and URLs.
 
     It stores only headers that are known to be harmless.
     """
 
     def __init__(self, secrets: Iterable[str | Secret] = ()) -> None:
-        self._known: set[str] = set()
-        for secret in secrets:
-            self._learn(secret.reveal() if isinstance(secret, Secret) else secret)
+        super().__init__(one.reveal() if isinstance(one, Secret) else one for one in secrets)
 
     def headers(self, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         """Return the stored headers by lower-case name. Remember the values of headers with keys as secrets."""
@@ -165,7 +148,7 @@ class Redaction:
             name = name.lower()
             if _SECRET_HEADER.fullmatch(name):
                 for text in {value, *value.split()[-1:]}:
-                    self._learn(text)
+                    self.learn(text)
             elif name in _KEPT or name.startswith(_KEPT_BEGINNINGS):
                 harmless[name] = value
         return {name: self.text(value) for name, value in harmless.items()}
@@ -176,39 +159,6 @@ class Redaction:
         pairs = parse_qsl(query, keep_blank_values=True)
         hidden = [(name, REMOVED if _SECRET_ARGUMENT.fullmatch(name) else self.text(value)) for name, value in pairs]
         return self.text(before) + mark + urlencode(hidden, safe="()")
-
-    def text(self, text: str) -> str:
-        """Return the string without secrets."""
-        for secret in sorted(self._known, key=len, reverse=True):
-            text = text.replace(secret, REMOVED)
-        text = _SECRET_MEMBER.sub(rf'\1"{REMOVED}"', text)
-        return _SECRET_VALUE.sub(REMOVED, text)
-
-    def body(self, body: bytes) -> bytes:
-        """Return the bytes without secrets. If they are not text, remove only known secrets."""
-        try:
-            return self.text(body.decode()).encode()
-        except UnicodeDecodeError:
-            for secret in sorted(self._known, key=len, reverse=True):
-                body = body.replace(secret.encode(), REMOVED.encode())
-            return body
-
-    def data(self, data: Any) -> Any:
-        """Return the JSON value without secrets in its keys and values."""
-        if isinstance(data, str):
-            return self.text(data)
-        if isinstance(data, list):
-            return [self.data(item) for item in cast("Any", data)]
-        if isinstance(data, dict):
-            return {self.text(name): self._member(name, value) for name, value in cast("Any", data).items()}
-        return data
-
-    def _member(self, name: str, value: Any) -> Any:
-        return REMOVED if isinstance(value, str) and _SECRET_NAME.fullmatch(name) else self.data(value)
-
-    def _learn(self, text: str) -> None:
-        if len(text) >= _SHORTEST:
-            self._known.add(text)
 
 
 _VERSION: Final = 1
@@ -234,6 +184,11 @@ class Tape:
         self._recorded = exchanges
         self._left = list(range(len(exchanges)))
         self._added: list[Callable[[], Exchange | None]] = []
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """The recorded exchanges, in order."""
+        return tuple(self._recorded)
 
     @staticmethod
     def read(path: Path) -> Tape:
