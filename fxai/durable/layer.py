@@ -36,7 +36,7 @@ from fxai.durable.runs import Runs
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import cut
 from fxai.effects.constructor import fail
-from fxai.effects.context import ContextOf, Enclosure
+from fxai.effects.context import ContextOf, put_enclosure
 from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, Fetch, Fold, Generate, Succeed, Within
 from fxai.effects.layer import LayerOf, MemoMap, build_layer, map_layer_context
 from fxai.effects.scope import Scope
@@ -128,7 +128,7 @@ def _add(
         clock: Clock = around.merge(services).fetch(Clock)
         frame.journal.start(clock)
         ledgers = services.put(ApprovalLedger, _RunLedger(ledger, frame))
-        return frame.into(ledgers.put(Clock, clock).put(Enclosure, Enclosure(cancellable)))
+        return frame.into(put_enclosure(ledgers.put(Clock, clock), cancellable))
 
     def cancellable(program: AnyEffect) -> AnyEffect:
         stopped, journal = object(), frame.journal

@@ -195,6 +195,14 @@ def branches_of(context: ContextOf[Any], kind: str) -> Branches | None:
     return None if branching is None else branching.branch(kind, context)
 
 
+def put_enclosure(services: ContextOf[Any], around: Callable[[Any], Any]) -> ContextOf[Any]:
+    """Return the services with code that wraps each program, around the code of an inner layer."""
+    inner: Enclosure | None = services.services.get(Enclosure)
+    return services.put(
+        Enclosure, Enclosure(around if inner is None else lambda program: around(inner.around(program)))
+    )
+
+
 def enclose(effect: _S, services: ContextOf[Any]) -> _S:
     """Return the effect, wrapped by the `Enclosure` in these services if they contain one."""
     found: Enclosure | None = services.services.get(Enclosure)
