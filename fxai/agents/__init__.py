@@ -40,6 +40,19 @@ from fxai.models.compaction import Compaction, TokenCounter
 from fxai.models.cut import Compacted
 
 if TYPE_CHECKING:
+    from fxai.agents.records import (
+        RecordedCall,
+        RecordedStep,
+        RunChange,
+        RunDiff,
+        RunDiverged,
+        RunRecord,
+        RunRecordError,
+        ValueChange,
+        diff_runs,
+        replay_results,
+        replay_turns,
+    )
     from fxai.agents.tool_search import FoundTool, FoundTools, ToolQuery, ToolSearch
 
 __all__ = [
@@ -68,8 +81,15 @@ __all__ = [
     "Offer",
     "Offered",
     "Options",
+    "RecordedCall",
+    "RecordedStep",
+    "RunChange",
+    "RunDiff",
+    "RunDiverged",
     "RunError",
     "RunFailed",
+    "RunRecord",
+    "RunRecordError",
     "Step",
     "StepSetup",
     "Steps",
@@ -80,15 +100,28 @@ __all__ = [
     "TokenCounter",
     "ToolQuery",
     "ToolSearch",
+    "ValueChange",
     "cache_report",
+    "diff_runs",
     "has_tool_call",
     "history_of",
+    "replay_results",
+    "replay_turns",
     "step_count_is",
     "usage_of",
 ]
 
 # fxai imports this module when a program first uses a name from it.
-_LATER = dict.fromkeys(("FoundTool", "FoundTools", "ToolQuery", "ToolSearch"), "fxai.agents.tool_search")
+_LATER = {
+    **dict.fromkeys(("FoundTool", "FoundTools", "ToolQuery", "ToolSearch"), "fxai.agents.tool_search"),
+    **dict.fromkeys(
+        (
+            *("RecordedCall", "RecordedStep", "RunChange", "RunDiff", "RunDiverged", "RunRecord", "RunRecordError"),
+            *("ValueChange", "diff_runs", "replay_results", "replay_turns"),
+        ),
+        "fxai.agents.records",
+    ),
+}
 
 if not TYPE_CHECKING:  # because a checker would accept any name
 

@@ -32,6 +32,7 @@ from fxai.storage.journal import Selection
 from fxai.storage.journal_store import JournalStore, ProcessJournals, TableJournals
 
 if TYPE_CHECKING:
+    from fxai.agents.records.run_record import RunRecord
     from fxai.durable.run_queue import Program, RunQueue
 
 _A = TypeVar("_A")
@@ -221,6 +222,24 @@ class Runs:
         if state.status == "stopped" and (yield self._is_owned(run)):
             state = msgspec.structs.replace(state, status="running")
         return RunReport(state, journal.known.questions, _steps(journal), journal.known.input)
+
+    def record(self, run: str) -> EffectOf[RunRecord, RunUnknown | JournalFailure, None]:
+        """Return a run as a value that you can store, compare with another run, and replay.
+
+        The record contains the turns and calls of all agents, in any state of the run. It does not contain the values
+        of durable steps.
+
+        Fails with:
+            RunUnknown: If the run does not exist.
+            JournalFailure: If the run cannot be read.
+        """
+
+        def read(journal: RunJournal) -> RunRecord:
+            from fxai.durable.run_reader import read_record  # most programs never read a run
+
+            return read_record(journal.known)
+
+        return self.open(run).map(read)
 
     def open(self, run: str, *, may_begin: bool = False) -> EffectOf[RunJournal, RunUnknown | JournalFailure, None]:
         """Return the journal of a run in its current state. This does not make the program its owner.

@@ -204,9 +204,9 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 374,
+    "modules": 382,
     "modules with one importer and under 120 lines": 10,
-    "lines": 109_000,
+    "lines": 111_200,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 101,
@@ -233,6 +233,7 @@ Requests that only grow: 4 modules and 1,500 lines; a run compares each request 
 Models as data, the request form, and histories and answers from elsewhere: 11 modules and 4,500 lines.
 Tool search, inboxes, and objects that stream: 5 modules and 1,800 lines.
 Compactions, large results, and usage of each end: 4 modules and 1,800 lines.
+Recorded runs, their comparison, and their replay: 8 modules and 1,700 lines.
 """
 
 
