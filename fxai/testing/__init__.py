@@ -6,6 +6,7 @@ The model and the clock need no extra. The checks need Hypothesis, and `fxai.tes
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fxai.testing.check import check_handler, check_layer, check_tool, check_toolkit, laws_of
@@ -14,6 +15,7 @@ from fxai.testing.law import Break, Law, LawCase, LawError, OneSidedLawWarning
 from fxai.testing.scripted import Delay, Failure, ScriptedModel, Turn, call, delay, fails, finish, reasoning, text
 
 if TYPE_CHECKING:
+    from fxai.testing.recorded_run import RunChangedError, check_run, record_of_cassette
     from fxai.testing.recording import CassetteError, cassette, record, replay
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "LawCase",
     "LawError",
     "OneSidedLawWarning",
+    "RunChangedError",
     "ScriptedModel",
     "TestClock",
     "Turn",
@@ -32,6 +35,7 @@ __all__ = [
     "cassette",
     "check_handler",
     "check_layer",
+    "check_run",
     "check_tool",
     "check_toolkit",
     "delay",
@@ -40,17 +44,19 @@ __all__ = [
     "laws_of",
     "reasoning",
     "record",
+    "record_of_cassette",
     "replay",
     "text",
 ]
 
-_RECORDING = frozenset({"CassetteError", "cassette", "record", "replay"})
+_LATER = {  # these modules import HTTP, which tests of tools do not need
+    **dict.fromkeys(("CassetteError", "cassette", "record", "replay"), "fxai.testing.recording"),
+    **dict.fromkeys(("RunChangedError", "check_run", "record_of_cassette"), "fxai.testing.recorded_run"),
+}
 
 if not TYPE_CHECKING:  # a type checker would accept any name of a module that has `__getattr__`
 
     def __getattr__(name: str) -> object:
-        if name not in _RECORDING:
+        if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from fxai.testing import recording  # it imports HTTP, which tests of tools do not need
-
-        return getattr(recording, name)
+        return getattr(import_module(_LATER[name]), name)

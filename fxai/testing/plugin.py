@@ -17,6 +17,12 @@ replays the files:
     def test_my_agent(cassette):
         assert fx.run(asked.provide(openai.layer("gpt-5.5")).provide(cassette())).text == "Good day."
 
+The fixture `check_run` compares a run with the recorded run of the test. `pytest --records=record` stores changed runs
+again. `--records=auto` stores missing runs:
+
+    def test_my_agent(check_run):
+        check_run(fx.run(agent.execute("What does tea cost?").provide(handlers).provide(replay_turns(record))))
+
 >>> pytest_configure.__doc__
 'Register the mark.'
 """
@@ -31,6 +37,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fxai.agents.records.run_record import RunRecord, RunSource
     from fxai.effects.layer import LayerOf
     from fxai.providers.http.transport import Transport
     from fxai.testing.clock import TestClock
@@ -41,6 +50,7 @@ __all__ = [
     "pytest_configure",
     "pytest_generate_tests",
     "pytest_runtest_setup",
+    "run_check",
     "scripted_model",
     "standing_clock",
     "tests_cassette",
@@ -54,7 +64,13 @@ _MARK = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register the option `--cassettes`."""
+    """Register the options `--cassettes` and `--records`."""
+    parser.getgroup("fxai").addoption(
+        "--records",
+        choices=("compare", "record", "auto"),
+        default="compare",
+        help="Mode of the fixture `check_run`. record stores changed runs again, and auto stores missing runs.",
+    )
     parser.getgroup("fxai").addoption(
         "--cassettes",
         choices=("replay", "record", "auto"),
@@ -119,11 +135,33 @@ def tests_cassette(request: pytest.FixtureRequest) -> Callable[..., LayerOf[Tran
     """
     from fxai.testing.recording import cassette
 
-    folder = request.path.parent / "cassettes" / request.path.stem
     mode: Any = request.config.getoption("--cassettes")
-    test = cast("Any", request).node  # older versions of pytest do not declare its type
 
-    def make(name: str = test.name, **settings: Any) -> LayerOf[Transport]:
-        return cassette(folder / f"{_UNSAFE.sub('-', name).strip('-')}.json", mode, **settings)
+    def make(name: str | None = None, **settings: Any) -> LayerOf[Transport]:
+        return cassette(_file_of(request, "cassettes", name), mode, **settings)
 
     return make
+
+
+@pytest.fixture(name="check_run")
+def run_check(request: pytest.FixtureRequest) -> Callable[..., RunRecord]:
+    """Return a function that compares a run with `records/<its file>/<its name>.json` next to the test.
+
+    `check_run(answer, "other")` sets another name. For the other arguments, see `fxai.testing.check_run`. The option
+    `--records` sets the mode.
+    """
+    from fxai.testing.recorded_run import check_run
+
+    mode: Any = request.config.getoption("--records")
+
+    def check(source: RunSource | RunRecord, name: str | None = None, **settings: Any) -> RunRecord:
+        __tracebackhide__ = True  # the message contains the difference
+        return check_run(source, _file_of(request, "records", name), mode, **settings)
+
+    return check
+
+
+def _file_of(request: pytest.FixtureRequest, folder: str, name: str | None) -> Path:
+    """Return the file of a test in a folder next to it."""
+    test: str = cast("Any", request).node.name  # older versions of pytest do not declare its type
+    return request.path.parent / folder / request.path.stem / f"{_UNSAFE.sub('-', name or test).strip('-')}.json"

@@ -73,6 +73,18 @@ def test_asked(cassette, way):
     assert fx.run(asked.provide(cassette(live=httpx2.MockTransport(respond)))).body == b'"Hello."'
 """
 
+CHECKED = """
+from fxai import Agent, fx
+from fxai.testing import call
+from kit import share, sharing
+
+
+def test_run(check_run, scripted_model):
+    model = scripted_model(call("share", {"of": 12, "among": 3}), "Done.")
+    agent = Agent.make("sharer", toolkit=share)
+    check_run(fx.run(agent.execute("Share.").provide(sharing).provide(model.layer)))
+"""
+
 FORGOTTEN = """
 from kit import kit, pytest
 
@@ -161,3 +173,22 @@ def test_the_fixture_records_and_replays_beside_the_test(project: Path) -> None:
     assert "1 passed" in recorded
     assert "1 passed" in replayed
     assert [path.name for path in (project / "cassettes" / "test_it").iterdir()] == ["test_asked-a-b.json"]
+
+
+def test_the_fixture_compares_a_run_with_the_file_beside_the_test(project: Path) -> None:
+    """`--records=record` stores the run. Then an equal run passes, and a changed run fails with its difference."""
+    changed = CHECKED.replace('"of": 12', '"of": 15')
+
+    missing = _pytest(project, CHECKED, "-p", "fxai.testing.plugin")
+    stored = _pytest(project, CHECKED, "-p", "fxai.testing.plugin", "--records=auto")
+    same = _pytest(project, CHECKED, "-p", "fxai.testing.plugin")
+    differs = _pytest(project, changed, "-p", "fxai.testing.plugin")
+    again = _pytest(project, changed, "-p", "fxai.testing.plugin", "--records=record")
+    last = _pytest(project, changed, "-p", "fxai.testing.plugin")
+
+    assert "Record the run first. Use mode 'record' (pytest --records=record)." in missing
+    assert [("1 passed" in said) for said in (stored, same, again, last)] == [True] * 4
+    assert "1 failed" in differs
+    assert "/calls/share/params/of: 12 → 15" in differs
+    assert "/calls/share/result: 4 → 5" in differs
+    assert [path.name for path in (project / "records" / "test_it").iterdir()] == ["test_run.json"]

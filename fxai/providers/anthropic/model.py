@@ -148,7 +148,7 @@ class AnthropicModel(LanguageModel):
         if isinstance(sent, AiError):
             return fx.fail(sent)
         answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
-        read = answered.flat_map(lambda answer: fx.lift(_read_whole(answer.body, sent)))
+        read = answered.flat_map(lambda answer: fx.lift(read_whole(answer.body, sent)))
         return read.map_error(self._client.redact)
 
     def _stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
@@ -194,7 +194,7 @@ class AnthropicModel(LanguageModel):
             return AiError(NAME, method, InvalidRequestError(parameter="tools", description=str(error)))
 
 
-def _read_whole(body: bytes, sent: PreparedRequest) -> Result[tuple[Part, ...], AiError]:
+def read_whole(body: bytes, sent: PreparedRequest) -> Result[tuple[Part, ...], AiError]:
     """Return the parts of a whole answer. The answer to a request for a long answer is a stream of events.
 
     Some servers send a stream to every request.
