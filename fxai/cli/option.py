@@ -134,6 +134,11 @@ def agent_options(command: _F) -> _F:
     return _with_options((_AGENT, *_SETTING, *_KEPT), command)
 
 
+def replay_options(command: _F) -> _F:
+    """Add the options that select an agent and configure its run."""
+    return _with_options((_AGENT, *_SETTING), command)
+
+
 def setting_options(command: _F) -> _F:
     """Add the options that configure the run of an agent."""
     return _with_options(_SETTING, command)

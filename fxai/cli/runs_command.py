@@ -1,7 +1,7 @@
-"""The commands `fxai runs`. Use them to list, show, answer, cancel, and resume durable runs, and to start workers.
+"""The commands `fxai runs`. Use them to list, answer, cancel, resume, and compare durable runs, and to start workers.
 
 >>> sorted(runs.commands)
-['answer', 'cancel', 'list', 'resume', 'show', 'submit', 'work']
+['answer', 'cancel', 'diff', 'list', 'record', 'replay', 'resume', 'show', 'submit', 'work']
 """
 
 from __future__ import annotations
@@ -67,12 +67,45 @@ requests. If the program changed, pass --on-change continue to continue with the
 
 Exit codes: 0 the agent answered, 1 it failed or needs answers, 2 wrong use, 130 stopped by Ctrl-C.
 """
+_MORE_DIFF: Final = """BEFORE and AFTER are names of durable runs, or files that fxai runs record wrote (NAME.json). The
+difference names calls, parameters, results, and the answer by JSON pointers. To ignore a value, pass its pointer. *
+stands for any tool, member, or index.
+
+\b
+Examples:
+  fxai runs diff order-17 order-18
+  fxai runs diff order-17.json order-18 --ignore /usage --ignore '/calls/*/result/time'
+
+Exit codes: 0 the runs are the same, 1 they differ, 2 an error, 130 stopped by Ctrl-C.
+"""
+_MORE_RECORD: Final = """FILE must end in .json. Only its owner can read it. fxai removes values that look like a key.
+
+\b
+Example:
+  fxai runs record order-17 tests/order-17.json
+
+Exit codes: 0 the file is written, 2 an error, 130 stopped by Ctrl-C.
+"""
+_MORE_REPLAY: Final = """SOURCE is the name of a durable run, or a file that fxai runs record wrote. With --with turns,
+the model answers from the record, and the tools run. With --with results, the tools answer from the record, and the
+model runs. If the record cannot answer, the replay stops there.
+
+\b
+Examples:
+  fxai runs replay order-17.json --agent app.py:agent --layer app.py:handlers
+  fxai runs replay order-17.json --with results --agent app.py:agent --layer app.py:handlers --model openai:gpt-5.5
+
+Exit codes: 0 the runs are the same, 1 they differ, 2 an error, 130 stopped by Ctrl-C.
+"""
+_IGNORE: Final = click.option(
+    "--ignore", metavar="POINTER", multiple=True, help="JSON pointer of values to ignore. Repeatable."
+)
 
 
 @click.group("runs", cls=option.Group, epilog=_MORE, **option.GROUP)
 @click.pass_context
 def runs(context: click.Context) -> None:
-    """List, show, answer, cancel, and resume durable runs."""
+    """List, show, answer, cancel, resume, and compare durable runs."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -191,6 +224,75 @@ def resume(run: str, store: str | None, on_change: Any, as_json: bool, debug: bo
         return run_agent(out, err, prompt, made, as_json=as_json, **chosen)
 
     run_command(work, as_json=as_json, debug=debug, closes=False)
+
+
+# -- recorded runs
+
+
+@runs.command("record", epilog=_MORE_RECORD)
+@click.argument("run")
+@click.argument("file", type=click.Path())
+@_STORE
+@option.as_json
+@option.debug
+def record_command(run: str, file: str, store: str | None, as_json: bool, debug: bool) -> None:
+    """Write RUN to FILE, for fxai runs diff, fxai runs replay, and tests."""
+
+    def work(out: TextIO, _: TextIO) -> bool:
+        from fxai.cli.run_compare import difference_codes, write_record
+
+        with difference_codes():
+            return write_record(run, file, store, out, as_json=as_json)
+
+    run_command(work, as_json=as_json, debug=debug)
+
+
+@runs.command(epilog=_MORE_DIFF)
+@click.argument("before")
+@click.argument("after")
+@_IGNORE
+@_STORE
+@option.as_json
+@option.debug
+def diff(before: str, after: str, ignore: tuple[str, ...], store: str | None, as_json: bool, debug: bool) -> None:
+    """Show the differences between two runs."""
+
+    def work(out: TextIO, _: TextIO) -> bool:
+        from fxai.cli.run_compare import difference_codes, find_record, show_difference
+
+        with difference_codes():
+            old, new = find_record(before, store), find_record(after, store)
+            return show_difference(old, new, out, ignore=ignore, as_json=as_json)
+
+    run_command(work, as_json=as_json, debug=debug)
+
+
+@runs.command("replay", epilog=_MORE_REPLAY)
+@click.argument("source")
+@click.option(
+    "--with",
+    "recorded",
+    type=click.Choice(["turns", "results", "both"]),
+    default="turns",
+    show_default=True,
+    help="Part of the record that answers.",
+)
+@click.option("--prompt", metavar="TEXT", help="Prompt of the run. Default: the prompt in the record.")
+@_IGNORE
+@_STORE
+@option.as_json
+@option.debug
+@option.replay_options
+def replay_command(source: str, as_json: bool, debug: bool, **chosen: Any) -> None:
+    """Run an agent again with the record SOURCE, and show the differences."""
+
+    def work(out: TextIO, _: TextIO) -> bool:
+        from fxai.cli.run_compare import difference_codes, replay
+
+        with difference_codes():
+            return replay(source, out, as_json=as_json, **chosen)
+
+    run_command(work, as_json=as_json, debug=debug)
 
 
 # -- workers

@@ -162,6 +162,23 @@ FED: dict[str, list[tuple[str, ...]]] = {
     "mcp tools": [("SERVER",), (f"evil={EVIL}",), (f"http://127.0.0.1:1/{EVIL}",), ("SERVER", "--pins", f"{EVIL}/x")],
     "tokens": [("x", "--model", EVIL), ("x", "--model", f"openai:{EVIL}")],
     "worker": [("tcp://127.0.0.1:1", EVIL), (f"tcp://{EVIL}",)],
+    "runs diff": [
+        ("done", "r", "--store", "STORE"),
+        (EVIL, "done", "--store", "STORE"),
+        (EVIL, f"{EVIL}.json", "--store", "STORE"),
+        ("r", "r", "--ignore", EVIL, "--store", "STORE"),
+    ],
+    "runs record": [
+        ("r", f"{TARGETS}/{EVIL}.json", "--store", "STORE"),
+        ("r", EVIL, "--store", "STORE"),
+        (f"{EVIL}!", "none.json", "--store", "STORE"),
+    ],
+    "runs replay": [
+        (EVIL, "--prompt", EVIL, *ASKED, f"{TARGETS}:talks", "--store", "STORE"),
+        ("r", "--with", "results", "--prompt", EVIL, *ASKED, f"{TARGETS}:talks", "--store", "STORE"),
+        ("r", "--prompt", "x", "--agent", f"{TARGETS}:{EVIL}", "--store", "STORE"),
+        (f"{EVIL}.json", *ASKED, f"{TARGETS}:talks"),
+    ],
     "runs list": [("--store", "STORE")],
     "runs show": [("r", "--store", "STORE"), (EVIL, "--store", "STORE"), (f"{EVIL}!", "--store", "STORE")],
     "runs answer": [
