@@ -79,6 +79,11 @@ SAID = {
     ],
     "85_extract_documents.py": [
         "100 of 500\n200 of 500\n300 of 500\n400 of 500\n500 of 500\n499 invoices of 12473700 cents, skipped: [13]\n",
+    "85_compare_runs.py": [
+        "unchanged: no difference\n",
+        "/calls/price/result: 250 → 300\n",
+        '/answer: "I ordered tea." → "Done."\n',
+        'other model: the record has no result for the call order "coffee" of step 1\n    /params: "tea" → "coffee"\n',
     ],
     "90_mcp_both_sides.py": [
         'Asked: May the tool order run with these arguments? {"name":"tea","pieces":9}',
