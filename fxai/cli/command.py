@@ -493,6 +493,46 @@ def tokens(prompt: str | None, as_json: bool, debug: bool, **chosen: Any) -> Non
     )
 
 
+_MORE_EVAL: Final = """\b
+Examples:
+  fxai eval app.py:evaluation --layer app.py:live --runs 20
+  fxai eval app.py:evaluation --model openai:gpt-5.5 --at-least 0.9 --svg rates.svg
+  fxai eval app.py:evaluation --store new.json --compare old.json
+
+TARGET is an Evaluation of fxai.evaluation. Each case runs several times, and each law of the case judges each
+run. The table shows the rate of each law with its 95 % interval. A law that cannot judge a run never passes it.
+
+With --at-least, the command fails if a law has a lower rate. With --compare, it fails if a law became worse by more
+than chance explains.
+
+Exit codes: 0 the rates reach the demands, 1 they do not or the evaluation could not run, 2 wrong use, 130 Ctrl-C.
+"""
+
+
+@cli.command("eval", cls=option.Command, epilog=_MORE_EVAL)
+@click.argument("target")
+@click.option("--layer", metavar="TARGET", help="Layer of the handlers, which can also provide the model.")
+@click.option("--model", metavar="NAME", shell_complete=option.models_like, help="Model, as for fxai run.")
+@click.option("--runs", metavar="N", type=click.IntRange(min=1), help="Runs of each case. Default: as the evaluation.")
+@click.option("--case", "cases", metavar="NAME", multiple=True, help="Case to run. Repeatable. Default: all cases.")
+@click.option("--at-least", metavar="RATE", type=click.FloatRange(0, 1), help="Smallest rate of each law, such as 0.9.")
+@click.option("--compare", metavar="FILE", type=click.Path(), help="Results to compare with, from --store.")
+@click.option("--store", metavar="FILE", type=click.Path(), help="JSON file for the results.")
+@click.option("--svg", metavar="FILE", type=click.Path(), help="File for a picture of the rates.")
+@click.option("--markdown", "form", flag_value="markdown", help="Show the table as Markdown.")
+@click.option("--json", "form", flag_value="json", help="Show the results as one JSON object.")
+@option.debug
+def eval_command(target: str, form: Any, debug: bool, **chosen: Any) -> None:
+    """Run the evaluation TARGET several times, and show the rates of its laws."""
+
+    def work(out: TextIO, _: TextIO) -> bool:
+        from fxai.cli.eval_command import evaluate
+
+        return evaluate(target, out, form=form or "text", **chosen)
+
+    run_command(work, as_json=form == "json", debug=debug)
+
+
 cli.add_command(chat_command)
 cli.add_command(serve_command)
 cli.add_command(mcp)

@@ -158,9 +158,11 @@ def _from_file(path: Path) -> ModuleType:
     folder = str(path.parent.resolve())
     if folder not in sys.path:  # the file can then import files next to it, like a script
         sys.path.insert(0, folder)
-    name = path.stem if path.stem not in sys.modules else f"{path.stem}_{abs(hash(path.resolve())):x}"
-    if _same(sys.modules.get(path.stem), path):
-        return sys.modules[path.stem]
+    name, other = path.stem, f"{path.stem}_{abs(hash(path.resolve())):x}"  # `other` if a module has the same name
+    for known in (name, other):
+        if _same(sys.modules.get(known), path):
+            return sys.modules[known]
+    name = other if name in sys.modules else name
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise CliError(f"cannot import {path}", "Pass the path of a Python file.", code=WRONG_USE)

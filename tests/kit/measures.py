@@ -204,9 +204,9 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 382,
+    "modules": 389,
     "modules with one importer and under 120 lines": 10,
-    "lines": 111_200,
+    "lines": 112_300,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 101,
@@ -234,6 +234,7 @@ Models as data, the request form, and histories and answers from elsewhere: 11 m
 Tool search, inboxes, and objects that stream: 5 modules and 1,800 lines.
 Compactions, large results, and usage of each end: 4 modules and 1,800 lines.
 Recorded runs, their comparison, and their replay: 8 modules and 1,700 lines.
+Evaluations: 7 modules and 1,100 lines.
 """
 
 

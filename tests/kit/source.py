@@ -45,6 +45,7 @@ LEVELS = {
     "durable": 6,
     "distributed": 6,
     "telemetry": 6,
+    "evaluation": 6,
     "testing": 7,
     "cli": 7,
 }

@@ -1,0 +1,60 @@
+"""Level 6. Evaluation: cases with laws, judges, and results with confidence. Use them to measure an agent.
+
+>>> calls("search").name
+'calls search'
+"""
+
+from __future__ import annotations
+
+from fxai.evaluation.case import (
+    Case,
+    Judgement,
+    RunLaw,
+    Verdict,
+    answer_contains,
+    answer_matches,
+    at_most,
+    calls,
+    calls_in_order,
+    never_calls,
+    output_equals,
+    output_satisfies,
+)
+from fxai.evaluation.evaluation import AnyEvaluation, Evaluation
+from fxai.evaluation.judge import model_judge
+from fxai.evaluation.picture import to_svg
+from fxai.evaluation.result import (
+    CaseResult,
+    EvaluationResult,
+    LawResult,
+    RateChange,
+    RateError,
+    compare_rates,
+    wilson,
+)
+
+__all__ = [
+    "AnyEvaluation",
+    "Case",
+    "CaseResult",
+    "Evaluation",
+    "EvaluationResult",
+    "Judgement",
+    "LawResult",
+    "RateChange",
+    "RateError",
+    "RunLaw",
+    "Verdict",
+    "answer_contains",
+    "answer_matches",
+    "at_most",
+    "calls",
+    "calls_in_order",
+    "compare_rates",
+    "model_judge",
+    "never_calls",
+    "output_equals",
+    "output_satisfies",
+    "to_svg",
+    "wilson",
+]
