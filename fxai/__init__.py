@@ -14,65 +14,64 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fxai.effects import (
-    Effect,
-    Exit,
-    FailureError,
-    Gen,
-    Layer,
-    MissingServiceError,
-    Ref,
-    Reference,
-    Runtime,
-    Schedule,
-    Scope,
-    Service,
-    Stream,
-    Tag,
-    Timeout,
-    fx,
-    runtime,
-)
-from fxai.messages import AiError, Prompt, Response, Usage
-from fxai.models import LanguageModel, ObjectResponse, ToolChoice
-from fxai.schema import DecodeFailure, JsonSchema, Schema, SchemaError
-from fxai.tools import (
-    ApprovalExpired,
-    ApprovalUnavailable,
-    BoundToolkit,
-    CallContext,
-    Denied,
-    Example,
-    ExternalTool,
-    FunctionTool,
-    HandlerError,
-    HandlerFailed,
-    HandlerOf,
-    HandlerReturn,
-    HandlerUnavailable,
-    InDoubt,
-    Interrupted,
-    InvalidParameters,
-    InvalidResult,
-    Outcome,
-    OutcomeUnknown,
-    Tool,
-    ToolConflictError,
-    ToolError,
-    Toolkit,
-    UnknownTool,
-    bind,
-)
-from fxai.tools.tool import tool
-
 if TYPE_CHECKING:
     from fxai.agents import Agent, Answer, Budget, BudgetExceeded, Memory, RunError, Step
     from fxai.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Strict, Title
+    from fxai.effects import (
+        Effect,
+        Exit,
+        FailureError,
+        Gen,
+        Layer,
+        MissingServiceError,
+        Ref,
+        Reference,
+        Runtime,
+        Schedule,
+        Scope,
+        Service,
+        Stream,
+        Tag,
+        Timeout,
+        fx,
+        runtime,
+    )
+    from fxai.messages import AiError, Prompt, Response, Usage
+    from fxai.models import LanguageModel, ObjectResponse, ToolChoice
     from fxai.models.chat import Chat
     from fxai.models.embedding_model import EmbeddingModel
+    from fxai.schema import DecodeFailure, JsonSchema, Schema, SchemaError
+    from fxai.tools import (
+        ApprovalExpired,
+        ApprovalUnavailable,
+        BoundToolkit,
+        CallContext,
+        Denied,
+        Example,
+        ExternalTool,
+        FunctionTool,
+        HandlerError,
+        HandlerFailed,
+        HandlerOf,
+        HandlerReturn,
+        HandlerUnavailable,
+        InDoubt,
+        Interrupted,
+        InvalidParameters,
+        InvalidResult,
+        Outcome,
+        OutcomeUnknown,
+        Tool,
+        ToolConflictError,
+        ToolError,
+        Toolkit,
+        UnknownTool,
+        bind,
+    )
     from fxai.tools.aspects import Aspect, Invocation, Return
     from fxai.tools.composite import Composite
     from fxai.tools.source import ToolSource
+    from fxai.tools.tool import tool
 
 __all__ = [
     "Agent",
@@ -152,21 +151,37 @@ __all__ = [
     "tool",
 ]
 
-# fxai imports these modules when a program first uses a name from them, so that `import fxai` stays fast.
+# fxai imports a module when a program first uses a name from it, so that a program loads only the modules it uses.
 _MODULES = {
     "fxai.agents": "Agent Answer Budget BudgetExceeded Memory RunError Step",
     "fxai.annotations": "Destructive Idempotent Meta OpenWorld Readonly Strict Title",
+    "fxai.effects": (
+        "Effect Exit FailureError Gen Layer MissingServiceError Ref Reference Runtime Schedule Scope Service "
+        "Stream Tag Timeout fx runtime"
+    ),
+    "fxai.messages": "AiError Prompt Response Usage",
+    "fxai.models": "LanguageModel ObjectResponse ToolChoice",
     "fxai.models.chat": "Chat",
     "fxai.models.embedding_model": "EmbeddingModel",
+    "fxai.schema": "DecodeFailure JsonSchema Schema SchemaError",
+    "fxai.tools": (
+        "ApprovalExpired ApprovalUnavailable BoundToolkit CallContext Denied Example ExternalTool "
+        "FunctionTool HandlerError HandlerFailed HandlerOf HandlerReturn HandlerUnavailable InDoubt "
+        "Interrupted InvalidParameters InvalidResult Outcome OutcomeUnknown Tool ToolConflictError ToolError "
+        "Toolkit UnknownTool bind"
+    ),
     "fxai.tools.aspects": "Aspect Invocation Return",
     "fxai.tools.composite": "Composite",
     "fxai.tools.source": "ToolSource",
+    "fxai.tools.tool": "tool",
 }
 _LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # because a checker would accept any name
 
     def __getattr__(name: str) -> Any:
+        if f"fxai.{name}" in _MODULES:  # `import fxai` also provides these packages
+            return import_module(f"fxai.{name}")
         if name not in _LATER:
             raise AttributeError(f"fxai has no attribute {name!r}")
         found = getattr(import_module(_LATER[name]), name)

@@ -24,7 +24,8 @@ from typing import Any, Final, TextIO, cast, final
 import msgspec
 from returns.result import Failure
 
-from fxai.cli.exit import WRONG_USE, CliError, is_server_failure, require_services, server_error
+from fxai.cli.exit import WRONG_USE, CliError
+from fxai.cli.failure import is_server_failure, require_services, server_error
 from fxai.cli.input import read_at_most
 from fxai.cli.progress import Spinner
 from fxai.cli.run_program import value_of

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 import msgspec
 
-from fxai.cli.exit import WRONG_USE, CliError, error_of
+from fxai.cli.exit import WRONG_USE, CliError
+from fxai.cli.failure import error_of
 from fxai.cli.progress import Spinner
 from fxai.cli.run_program import value_of
 from fxai.cli.screen import console

@@ -31,7 +31,8 @@ import msgspec
 
 from fxai.cli.call_command import call_one
 from fxai.cli.chat_view import ChatScreen
-from fxai.cli.exit import GIVE_HANDLERS, WRONG_USE, CliError, errors_only, require_services
+from fxai.cli.exit import WRONG_USE, CliError, errors_only
+from fxai.cli.failure import GIVE_HANDLERS, require_services
 from fxai.cli.input import open_input
 from fxai.cli.mcp_target import ServerFlags, find_server, read_secret, require_mcp
 from fxai.cli.progress import Spinner

@@ -25,7 +25,8 @@ from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState, RenderError, StateStore
 from fxai.agents.stateful import StatefulPrompt
 from fxai.agents.step_patch import StepTool
-from fxai.cli.exit import GIVE_HANDLERS, GIVE_LAYER, CliError
+from fxai.cli.exit import CliError
+from fxai.cli.failure import GIVE_HANDLERS, GIVE_LAYER
 from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.models.language_model import LanguageModel
 from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit

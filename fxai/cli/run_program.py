@@ -31,7 +31,8 @@ from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from typing_extensions import TypeVar
 
-from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, CliError, error_of
+from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, CliError
+from fxai.cli.failure import error_of
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.effect import EffectOf

@@ -18,7 +18,8 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from fxai.cli.exit import INTERRUPTED, Outlet, is_server_failure
+from fxai.cli.exit import INTERRUPTED, Outlet
+from fxai.cli.failure import is_server_failure
 from fxai.cli.output import Summary
 from fxai.cli.picture import picture_codes, picture_protocol
 from fxai.messages.message import FileUrl

@@ -18,7 +18,8 @@ import msgspec
 from fxai.agents.agent import with_only
 from fxai.agents.memory import Memory, MemoryFailure, keeps_no_state
 from fxai.agents.state import PromptState
-from fxai.cli.exit import GIVE_HANDLERS, WRONG_USE, CliError, require_services, why_unwritable
+from fxai.cli.exit import WRONG_USE, CliError, why_unwritable
+from fxai.cli.failure import GIVE_HANDLERS, require_services
 from fxai.cli.model_list import require_ready
 from fxai.cli.prompt_view import AnyAgent, require_prompt
 from fxai.cli.state_file import StateFile

@@ -79,6 +79,7 @@ SAID = {
     ],
     "85_extract_documents.py": [
         "100 of 500\n200 of 500\n300 of 500\n400 of 500\n500 of 500\n499 invoices of 12473700 cents, skipped: [13]\n",
+    ],
     "86_evaluate_an_agent.py": [
         "adds  calls add with {'a': 17, 'b': 25}  9 of 10   90%   60% to 98%",
         "      never calls wipe                   10 of 10  100%  72% to 100%",
