@@ -10,28 +10,25 @@ and the layer of the example provides the current folder.
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final, final
 
 import msgspec
 
 from fxai.agents.agent import Agent
 from fxai.agents.run_options import Budget
-from fxai.cli.folder import REFUSED, Folder, UnreadablePath, folder
+from fxai.cli.folder import REFUSED, Folder, UnreadablePath, folder, is_readable
 from fxai.effects.effect import Gen
 from fxai.tools.annotation import Destructive, OpenWorld, Readonly
 from fxai.tools.tool import Tool
 from fxai.tools.tool_info import Example
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
-PROMPTS: Final = (
-    "How many lines are in README.md?",
-    "Which files are here?",
-    "Count the words of README.md",
-)
-"""The prompts of `fxai run` without a prompt."""
-
+_SHOWN_BYTES: Final = 2000
+_PLAIN_NAME: Final = re.compile(r"[A-Z]{4,}|[A-Za-z][\w-]*\.(md|txt|toml|py|json|csv|cfg|ini)")
 _MOST_NAMES: Final = 40
 _MOST_CHARACTERS: Final = 800
 
@@ -56,7 +53,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 def _count_text(counted: Counted) -> str:
-    return f"{counted.path} has {counted.lines} lines and {counted.words} words"
+    return f"{counted.path} has {_count(counted.lines, 'line')} and {_count(counted.words, 'word')}."
 
 
 count_lines: Final = Tool.make(
@@ -71,6 +68,9 @@ count_lines: Final = Tool.make(
         Example("How many lines are in main.py?", {"path": "main.py"}),
         Example("Count the words of data.csv", {"path": "data.csv"}),
         Example("How many words does index.html have?", {"path": "index.html"}),
+        Example("Please count the lines of app.js", {"path": "app.js"}),
+        Example("words of intro.md?", {"path": "intro.md"}),
+        Example("Tell me how many lines COPYING has", {"path": "COPYING"}),
     ],
 )
 
@@ -94,6 +94,10 @@ def _listed_tool(server: str, name: str) -> dict[str, Any]:
     return found
 
 
+def _count(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 @final
 class Names(msgspec.Struct, frozen=True):
     """The names in a directory."""
@@ -103,13 +107,12 @@ class Names(msgspec.Struct, frozen=True):
 
 
 def _names_text(found: Names) -> str:
-    """Return the names in the form that the local model copies best."""
     here = found.path in ("", ".", "./")
     if not found.names:
-        return "this folder is empty" if here else f"{found.path} is empty"
+        return "This folder is empty." if here else f"{found.path} is empty."
     more = len(found.names) - _MOST_NAMES
     names = ", ".join(found.names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-    return f"this folder has {names}" if here else f"the files in {found.path} are {names}"
+    return f"This folder contains {names}." if here else f"{found.path} contains {names}."
 
 
 list_directory: Final = Tool.dynamic(
@@ -122,9 +125,13 @@ list_directory: Final = Tool.dynamic(
     to_model_output=_names_text,
     input_examples=[
         Example("Which files are here?", {"path": "."}),
-        Example("Which files are in src?", {"path": "src"}),
+        Example("List this directory", {"path": "."}),
+        Example("What is in this folder?", {"path": "."}),
+        Example("What is in this directory?", {"path": "."}),
+        Example("Show all the files", {"path": "."}),
         Example("List the folder img", {"path": "img"}),
         Example("What is in the folder lib?", {"path": "lib"}),
+        Example("Which files are in app?", {"path": "app"}),
     ],
 )
 
@@ -162,6 +169,9 @@ read_text_file: Final = Tool.dynamic(
         Example("Show me the file setup.cfg", {"path": "setup.cfg"}),
         Example("What does todo.txt say?", {"path": "todo.txt"}),
         Example("Read letter.md", {"path": "letter.md"}),
+        Example("Can you open plan.txt please?", {"path": "plan.txt"}),
+        Example("cat main.c", {"path": "main.c"}),
+        Example("Show the contents of COPYING", {"path": "COPYING"}),
     ],
 )
 
@@ -204,6 +214,30 @@ tools: Final = BoundToolkit.of(kit, layer)
 """The tools with their handlers, as a target of `fxai worker`."""
 open_layer: Final = handlers.provide(folder(".", secrets=True))
 """The layer of the handlers that also reads files with secrets."""
+
+
+def prompts(root: str | Path = ".") -> tuple[str, ...]:
+    """Return the prompts of `fxai run` without a prompt. They name only text files of the folder `root`.
+
+    The last prompt names a short file, because its answer is the whole text.
+    """
+    found = sorted(_text_files(Path(root)), key=lambda path: (path.name != "README.md", path.name))
+    listing = ("Which files are here?",)
+    if not found:
+        return listing
+    shortest = min(found, key=lambda path: path.stat().st_size)
+    shown = (f"What does {shortest.name} say?",) if shortest.stat().st_size <= _SHOWN_BYTES else ()
+    return (f"How many lines are in {found[0].name}?", *listing, *shown)
+
+
+def _text_files(root: Path) -> list[Path]:
+    """Return the files that the example can read and whose names the local model copies."""
+    try:
+        return [path for path in root.iterdir() if _PLAIN_NAME.fullmatch(path.name) and is_readable(path)]
+    except OSError:
+        return []
+
+
 agent: Final = Agent.make(
     "files",
     toolkit=kit,

@@ -98,6 +98,15 @@ def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
     return Layer.sync(Folder, lambda: _OnDisk(Path(root).resolve(), secrets=secrets))
 
 
+def is_readable(path: Path) -> bool:
+    """Return True if the folder of `path` allows a program to read the text of `path`, without secrets."""
+    try:
+        _OnDisk(path.parent.resolve(), secrets=False).read(path.name)
+    except _RefusedError:
+        return False
+    return True
+
+
 @final
 class _RefusedError(Exception):
     """Carries a `UnreadablePath` out of a worker thread."""
@@ -125,7 +134,7 @@ class _OnDisk(Folder):
 
     @override
     def text(self, path: str) -> Effect[str, UnreadablePath]:
-        return _in_thread(lambda: self._text(path))
+        return _in_thread(lambda: self.read(path))
 
     def _inside(self, path: str) -> Path:
         try:
@@ -136,7 +145,8 @@ class _OnDisk(Folder):
             raise _RefusedError("outside of this folder", path)
         return found
 
-    def _text(self, path: str) -> str:
+    def read(self, path: str) -> str:
+        """Return the text of a file, or raise `_RefusedError`."""
         found = self._inside(path)
         if self._secrets:
             return _text(found, path)

@@ -99,14 +99,15 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
     else:
         from fxai.cli import example
 
-        agent, own = example.agent, example.PROMPTS
+        agent, own = example.agent, example.prompts()
         supplied = example.open_layer if chosen.secrets else example.layer
     if chosen.layer is not None:
         kind: type[AnyLayer] = LayerOf
         added = load(chosen.layer, kind, "a layer")
         supplied = added if supplied is None else supplied | added
     servers = _servers(chosen, elicit)
-    return Setting(_with_args(agent, chosen), supplied, chosen.model, servers, _state_file(agent, chosen)), own
+    state = _state_file(agent, chosen)
+    return Setting(_with_args(agent, chosen), supplied, chosen.model, servers, state, quotes_results=bool(own)), own
 
 
 def _state_file(agent: AnyAgent, chosen: AgentArgs) -> StateFile | None:
@@ -281,6 +282,8 @@ class RunTotals:
 def _program(
     job: Job, telling: RunTotals, heard: Callable[[Any], None], ready: Callable[[], None]
 ) -> Gen[None, Any, Scope]:
+    if job.durable is not None:
+        yield from job.durable.begin(job.prompts[0])
     begun = yield from StateMemory(job.memory or Memory.in_process(), job.setting.state).load_state()
     there = yield from open_setting(job.setting, heard, begun)
     if job.memory is not None:
@@ -293,7 +296,7 @@ def _program(
         telling.start(there.agent.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: telling.part(part)))
         if job.durable is not None:
-            shown = job.durable.make_durable(shown, prompt)
+            shown = job.durable.make_durable(shown)
         yield from with_typing(shown, partial(_steer, inbox)).provide_context(there.services.put(Inbox, inbox))
         waits = None if job.durable is None else (yield from job.durable.waiting())
         if waits is not None:

@@ -39,19 +39,26 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
     store: str | None = None
     on_change: OnChange = "refuse"
 
-    def make_durable(self, program: EffectOf[Any, Any, Any], prompt: str) -> EffectOf[Any, Any, Any]:
-        """Return the program as a durable run that starts with a prompt.
+    def make_durable(self, program: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+        """Return the program as a durable run."""
+        return program.provide(self._layer())
 
-        Fails with:
-            CliError: If the run already exists with another prompt.
-        """
+    def _layer(self) -> Layer[Any, Any, Any]:
         runs = runs_at(self.store)
-        running = program.provide(durable(Layer.empty(), run=self.run, store=runs, on_change=self.on_change))
-        return self._note(runs, prompt).and_then(running)
+        try:
+            return durable(Layer.empty(), run=self.run, store=runs, on_change=self.on_change)
+        except ValueError as error:
+            raise CliError(f"--durable: {error}", "Choose another name.", code=WRONG_USE) from error
 
     @fx.gen
-    def _note(self, runs: Runs, prompt: str) -> Gen[None, Any]:
-        journal = yield from runs.open(self.run, may_begin=True)
+    def begin(self, prompt: str) -> Gen[None, Any]:
+        """Write the prompt to the journal of the run.
+
+        Fails with:
+            CliError: If the name of the run or the store is invalid, or if the run already exists with another prompt.
+        """
+        self._layer()
+        journal = yield from _explain(runs_at(self.store).open(self.run, may_begin=True))
         begun = journal.known.input
         if begun is None:
             yield from journal.append(Input(prompt))

@@ -9,6 +9,8 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -31,7 +33,7 @@ from fxai.effects.scope import Scope
 if TYPE_CHECKING:
     from fxai.effects.effect import EffectOf
     from fxai.mcp.settings import ElicitAnswer, Elicitation
-    from fxai.ui import AppOptions, ChatApp, Conversations, OnLeave, StreamStore
+    from fxai.ui import AppOptions, ChatApp, Conversations, Identify, OnLeave, StreamStore
 
 
 @final
@@ -82,6 +84,19 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
             on_leave=self.on_leave,
         )
 
+    def identify(self) -> Identify | None:
+        """Return the function that identifies users by the token, or None without a token.
+
+        Raises:
+            CliError: If the variable is not set, or the token is too short.
+        """
+        from fxai.ui import bearer_token
+
+        try:
+            return None if self.token_env is None else bearer_token(read_secret(self.token_env), OWNER)
+        except ValueError as error:
+            raise CliError(f"token in {self.token_env} is too short: {error}", "", code=WRONG_USE) from None
+
     def stores(self) -> tuple[Conversations, StreamStore]:
         """Return the stores of conversations and streams, in this process, in a directory, or in a SQLite database.
 
@@ -104,8 +119,9 @@ def serve(target: str | None, chosen: AgentArgs, wish: ServeArgs, err: TextIO) -
     options = wish.app_options("")
     questions = _Questions()
     setting, _ = read_args(msgspec.structs.replace(chosen, agent=target), questions.elicit)
+    app = partial(_app, identify=wish.identify(), stores=wish.stores(), options=options)
     with LoadProgress(err) as loading:
-        value_of(fx.scoped(_program(setting, wish, options, questions, loading, err)))
+        value_of(fx.scoped(_program(setting, wish, app, questions, loading, err)))
     return True
 
 
@@ -117,12 +133,17 @@ def _require_ui() -> None:
 
 @fx.gen
 def _program(
-    setting: Setting, wish: ServeArgs, options: AppOptions, questions: _Questions, loading: LoadProgress, err: TextIO
+    setting: Setting,
+    wish: ServeArgs,
+    app_of: Callable[[OpenSetting], ChatApp],
+    questions: _Questions,
+    loading: LoadProgress,
+    err: TextIO,
 ) -> Gen[None, Any, Scope]:
     from fxai.hosting import serve_app  # requires uvicorn
 
     ready = yield from open_setting(setting, loading, None)
-    app = _app(ready, wish, options)
+    app = app_of(ready)
     kit = (yield from ready.tools.now).toolkit
     own = {tool.name for tool in setting.agent.binding.toolkit}
     questions.start(app, {tool.name for tool in kit} - own)
@@ -137,14 +158,15 @@ def _program(
     yield from serve_app(app, host=wish.host, port=wish.port, lifespan=app.lifespan(), on_listening=tell)
 
 
-def _app(ready: OpenSetting, wish: ServeArgs, options: AppOptions) -> ChatApp:
-    from fxai.ui import ChatApp, bearer_token
+def _app(
+    ready: OpenSetting,
+    identify: Identify | None,
+    stores: tuple[Conversations, StreamStore],
+    options: AppOptions,
+) -> ChatApp:
+    from fxai.ui import ChatApp
 
-    try:
-        identify = None if wish.token_env is None else bearer_token(read_secret(wish.token_env), OWNER)
-    except ValueError as error:
-        raise CliError(f"token in {wish.token_env} is too short: {error}", "", code=WRONG_USE) from None
-    conversations, streams = wish.stores()
+    conversations, streams = stores
     services: Any = Layer.effect_context(fx.succeed(ready.services))
     return ChatApp(
         ready.agent, services, conversations=conversations, streams=streams, identify=identify, options=options

@@ -24,7 +24,8 @@ from fxai.cli.model_list import require_ready
 from fxai.cli.prompt_view import AnyAgent, require_prompt
 from fxai.cli.state_file import StateFile
 from fxai.effects import fx
-from fxai.effects.context import ContextOf
+from fxai.effects.cause import Failed, Succeeded
+from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.effects.effect import Gen
 from fxai.effects.layer import AnyLayer, Layer
 from fxai.effects.scope import Scope
@@ -83,7 +84,8 @@ class Setting(msgspec.Struct, frozen=True):
     """An agent with the layer of its handlers, and the servers that provide more tools.
 
     `model` is the name of a model. If it is None, the agent or the layer provides the model. Otherwise fxai uses the
-    local model. `state` is the file with the state of the agent's prompt, or None.
+    local model. `state` is the file with the state of the agent's prompt, or None. If `quotes_results` is true, the
+    default local model answers with the results of its calls.
     """
 
     agent: AnyAgent
@@ -91,6 +93,7 @@ class Setting(msgspec.Struct, frozen=True):
     model: str | None = None
     servers: tuple[ToolSource[Any, Any, Any], ...] = ()
     state: StateFile | None = None
+    quotes_results: bool = False
 
 
 @final
@@ -115,7 +118,8 @@ def open_setting(
 ) -> Gen[OpenSetting, Any, Scope]:
     """Return an effect that opens a setting until the scope ends. It renders the prompt with `state` to find its needs.
 
-    The effect opens the handlers first, then the servers, then the model. Parts that open quickly report errors first.
+    The effect opens the layer first, then the servers, the handlers, and the model. Parts that open quickly report
+    errors first.
     """
     services: ContextOf[Any] = ContextOf({})
     if setting.layer is not None:
@@ -131,11 +135,15 @@ def open_setting(
     if is_local:
         require_ready("local")
     tools = yield from setting.agent.with_tools(setting.servers).binding.open().provide_context(services)
+    # before the model, which loads slowly, so that fxai reports a missing service first
+    early = yield from build_handlers(tools, services, services.put(model, services.find(model, default=True))).exit()
+    if isinstance(early, Failed) and not any(_lacks(defect, model) for defect in early.cause.defects):
+        return (yield from fx.fail_cause(early.cause))
     if setting.model is not None or is_local:
-        services = services.merge((yield from model_layer(setting.model or "local", heard).build()))
+        services = services.merge((yield from _model_of(setting, heard).build()))
     elif own is not None:
         services = services.merge((yield from own.build().provide_context(services)))
-    tools = yield from build_handlers(tools, services)
+    tools = early.value if isinstance(early, Succeeded) else (yield from build_handlers(tools, services))
     return OpenSetting(with_only(setting.agent, tools), tools, services)
 
 
@@ -161,21 +169,34 @@ def find_memory(there: OpenSetting, chosen: Memory | None) -> Gen[Memory | None,
 
 
 @fx.gen
-def build_handlers(tools: AnyBound, services: ContextOf[Any]) -> Gen[AnyBound, Any, Scope]:
+def build_handlers(
+    tools: AnyBound, services: ContextOf[Any], later: ContextOf[Any] | None = None
+) -> Gen[AnyBound, Any, Scope]:
     """Return the tools with their handlers, built until the scope ends. Tools that change over time stay unbuilt.
 
-    Fail if a handler requires a service that is missing.
+    Fail if a handler requires a service that is missing. `later` contains the services of calls, which are by default
+    the same services.
     """
     if tools.is_live:
         return tools
     given: ContextOf[Any] = yield from tools.layer.build().provide_context(services)
-    require_services(tools.toolkit, services.merge(given))
+    require_services(tools.toolkit, (later or services).merge(given))
     return BoundToolkit.of(tools.toolkit, Layer.effect_context(fx.succeed(given)))
 
 
 def model_layer(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
     """Return the layer of the model with this name. `heard` receives the progress of loading a local model."""
     return from_name(name, progress=heard) if name.partition(":")[0] == "local" else from_name(name)
+
+
+def _lacks(defect: BaseException, key: object) -> bool:
+    return isinstance(defect, MissingServiceError) and defect.key == key
+
+
+def _model_of(setting: Setting, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
+    if setting.quotes_results and setting.model in (None, "local"):
+        return from_name("local", progress=heard, quotes_results=True)
+    return model_layer(setting.model or "local", heard)
 
 
 def _handler_error(setting: Setting, missing: list[str]) -> CliError:

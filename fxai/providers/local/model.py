@@ -40,9 +40,10 @@ _MODULE: Final = "local"
 class LocalModel(LanguageModel):
     """A model in this process that answers one turn at a time. Create it with `layer`."""
 
-    def __init__(self, engine: Engine, bounds: Bounds) -> None:
+    def __init__(self, engine: Engine, bounds: Bounds, *, quotes_results: bool = False) -> None:
         self._engine = engine
         self._bounds = bounds
+        self._quotes_results = quotes_results
 
     @property
     def name(self) -> str:
@@ -88,7 +89,7 @@ class LocalModel(LanguageModel):
 
     def _parts(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
         def body(channel: Channel[StreamPart]) -> Effect[None, AiError]:
-            turn = LocalTurn(self._engine, request, channel.offer, self._bounds)
+            turn = LocalTurn(self._engine, request, channel.offer, self._bounds, quotes_results=self._quotes_results)
             return fx.attempt_async(turn.run, lambda error: to_ai_error(error, method))
 
         return StreamOf.from_channel(body)
@@ -104,6 +105,7 @@ def layer(
     progress: OnProgress | None = None,
     bounds: Bounds | None = None,
     chat_template: str | None = None,
+    quotes_results: bool = False,
     verbose: bool = False,
 ) -> Layer[LanguageModel, AiError]:
     """Return the layer of a language model that runs in this process. It requires the extra `local`.
@@ -122,6 +124,8 @@ def layer(
             from a worker thread.
         bounds: The limits of replies if the schema sets no limit.
         chat_template: A Jinja template for plain answers. It replaces the template of the file.
+        quotes_results: True if an answer after tool calls consists of their results, unchanged. The model then only
+            selects the tools and writes their arguments. A small model can misquote a result. Default: False.
         verbose: True if llama.cpp writes its log to stderr.
 
     Fails with:
@@ -133,7 +137,7 @@ def layer(
     @fx.gen
     def load_model() -> Gen[LanguageModel, AiError, Scope]:
         engine = yield from open_engine(model, setting, sha256, progress, "layer")
-        return LocalModel(engine, bounds or Bounds())
+        return LocalModel(engine, bounds or Bounds(), quotes_results=quotes_results)
 
     return Layer.scoped(LanguageModel, load_model())
 

@@ -325,8 +325,10 @@ def _values(schema: Mapping[str, Any], request: str, examples: Examples) -> list
             copied = [value in _numbers(text) for text, value in examples if _numbers(text)]
             return _values_named(_numbers, request, examples) if copied and all(copied) else []
         case "string":
-            copied = [isinstance(value, str) and value in _spans(text) for text, value in examples]
-            return _spans(request) if len(copied) > 1 and all(copied) else []
+            silent = {value for text, value in examples if isinstance(value, str) and value not in _spans(text)}
+            copied = [value for text, value in examples if value in _spans(text)]
+            isolated = len(silent) <= 1 and len(copied) + len(silent) > 1
+            return [*_spans(request), *silent] if len(copied) > 1 and isolated else []
         case _:
             return []
 

@@ -87,8 +87,11 @@ class Wanted(msgspec.Struct, frozen=True):
 class LocalTurn:
     """A turn of a request. It passes the parts of the answer to `emit`."""
 
-    def __init__(self, engine: Engine, request: ModelRequest, emit: Emit, bounds: Bounds) -> None:
+    def __init__(
+        self, engine: Engine, request: ModelRequest, emit: Emit, bounds: Bounds, *, quotes_results: bool = False
+    ) -> None:
         self.engine = engine
+        self.quotes_results = quotes_results
         self.request: ModelRequest
         self.mended: tuple[WarningPart, ...]
         self.request, self.mended = mend_request(request)
@@ -117,6 +120,8 @@ class LocalTurn:
             reason = await self._call(chosen, problem, grammars[chosen.name])
         elif shape is not None and answer is not None:
             reason = await self._answer_structured(answer, shape)
+        elif self.quotes_results and self.talk.current.calls:
+            reason = self._quote_results()
         else:
             reason = await self._answer()
         self.emit(Finish(reason, self.usage))
@@ -221,6 +226,12 @@ class LocalTurn:
         return done, value
 
     # -- answering
+
+    def _quote_results(self) -> FinishReason:
+        speaking = _Speaking(self.emit)
+        speaking("\n".join(call.result for call in self.talk.current.calls if call.result))
+        speaking.end()
+        return "stop"
 
     async def _answer(self) -> FinishReason:
         speaking = _Speaking(self.emit)

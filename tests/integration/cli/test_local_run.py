@@ -65,9 +65,9 @@ def test_a_typed_tool_is_called_with_the_right_parameters(location: Path) -> Non
 
     assert ended.code == 0, ended.err
     assert (call["name"], call["params"]) == ("count_lines", {"path": "README.md"})
-    assert result["result"] == "README.md has 3 lines and 5 words"
+    assert result["result"] == "README.md has 3 lines and 5 words."
     assert done["ok"]
-    assert done["answer"]
+    assert done["answer"] == result["result"]
     assert done["usage"]["output_tokens"] > 0
     assert ended.objects[-1] == done
 
@@ -91,7 +91,11 @@ def test_the_first_command_of_the_readme_shows_everything(location: Path) -> Non
 
     assert ended.code == 0, ended.err
     assert len(done) == 3
-    assert all(each["ok"] and each["answer"] for each in done)
+    assert [each["answer"] for each in done] == [
+        "README.md has 3 lines and 5 words.",
+        "This folder contains README.md, main.py.",
+        "main.py says: print('hello')",
+    ]
     assert any(call.get("dynamic") for call in calls)
     assert any(call["name"] == "count_lines" for call in calls)
     assert not any(result.get("is_failure") for result in ended.of("tool-result"))

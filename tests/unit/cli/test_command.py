@@ -10,7 +10,7 @@ import click
 import pytest
 
 from fxai.cli.command import cli
-from fxai.cli.example import PROMPTS
+from fxai.cli.example import prompts
 from tests.kit.command_line import Ended, Run
 from tests.kit.every import every
 
@@ -113,7 +113,7 @@ def test_without_a_prompt_the_example_agent_has_some_of_its_own(fxai: Run) -> No
     shown = fxai("run", "--layer", f"{TARGETS}:thrice").out
 
     assert [each["answer"] for each in closing] == ["one", "two", "three"]
-    assert [line for line in shown.splitlines() if line.startswith("files ")] == [f"files {one}" for one in PROMPTS]
+    assert [line for line in shown.splitlines() if line.startswith("files ")] == [f"files {one}" for one in prompts()]
 
 
 WRONG: list[tuple[list[str], int, str]] = [

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from fxai.annotations import Destructive, Readonly
-from fxai.cli.example import agent, handlers, kit
+from fxai.cli.example import agent, handlers, kit, prompts
 from fxai.cli.folder import UnreadablePath, folder
 from fxai.effects import fx
 from fxai.tools import Outcome, Tool
@@ -58,9 +58,9 @@ def test_every_tool_is_harmless_and_has_examples() -> None:
 
 def test_it_counts_reads_and_lists(root: Path) -> None:
     """Results are typed for programs, and sentences for the model."""
-    assert shown(root, "count_lines", path="notes.txt") == "notes.txt has 5 lines and 5 words"
-    assert shown(root, "list_directory", path=".") == "this folder has empty/, notes.txt"
-    assert shown(root, "list_directory", path="empty") == "empty is empty"
+    assert shown(root, "count_lines", path="notes.txt") == "notes.txt has 5 lines and 5 words."
+    assert shown(root, "list_directory", path=".") == "This folder contains empty/, notes.txt."
+    assert shown(root, "list_directory", path="empty") == "empty is empty."
     assert shown(root, "read_text_file", path="notes.txt", head=2) == "notes.txt says: one\ntwo three"
     assert shown(root, "read_text_file", path="notes.txt", tail=1) == "notes.txt says: five"
 
@@ -73,7 +73,7 @@ def test_long_results_are_cut_for_the_model_alone(root: Path) -> None:
 
     assert len(cast(Any, asked(root, "read_text_file", path="long.txt").result).text) == 5000
     assert str(shown(root, "read_text_file", path="long.txt")).endswith("(the first 800 of 5,000 characters)")
-    assert str(shown(root, "list_directory", path="empty")).endswith("38, 39 and 20 more")
+    assert str(shown(root, "list_directory", path="empty")).endswith("38, 39 and 20 more.")
 
 
 @pytest.mark.parametrize("name", ["count_lines", "list_directory", "read_text_file"])
@@ -100,3 +100,28 @@ def test_a_secret_is_a_typed_failure_of_every_tool(root: Path, name: str) -> Non
 def test_any_number_of_lines_may_be_asked_for(root: Path, params: dict[str, float]) -> None:
     """Numbers that no file has lines for are no fault of the program."""
     assert not asked(root, "read_text_file", path="notes.txt", **params).is_failure
+
+
+def test_the_prompts_name_only_files_that_the_agent_can_read(root: Path) -> None:
+    """A missing, secret, binary, or oddly named file appears in no prompt."""
+    for name in (".env", "id_rsa", "my notes.txt", "gone"):
+        (root / name).write_text("secret")
+    (root / "data.csv").write_bytes(b"\0\1")
+    (root / "keys.txt").write_text("password = hunter2hunter2")
+    (root / "zeta.md").write_text("long\n" * 2000)
+
+    assert prompts(root) == (
+        "How many lines are in notes.txt?",
+        "Which files are here?",
+        "What does notes.txt say?",
+    )
+    assert prompts(root / "empty") == ("Which files are here?",)
+    assert prompts(root / "none") == ("Which files are here?",)
+
+
+def test_the_readme_comes_first_and_a_long_text_is_not_shown(tmp_path: Path) -> None:
+    """The answer to the last prompt is a whole text, so fxai omits the prompt if every text is long."""
+    (tmp_path / "README.md").write_text("words " * 1000)
+    (tmp_path / "a.txt").write_text("words " * 2000)
+
+    assert prompts(tmp_path) == ("How many lines are in README.md?", "Which files are here?")
