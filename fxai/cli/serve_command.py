@@ -29,6 +29,7 @@ from fxai.effects import fx
 from fxai.effects.effect import Gen
 from fxai.effects.layer import Layer
 from fxai.effects.scope import Scope
+from fxai.messages.errors import AiError
 
 if TYPE_CHECKING:
     from fxai.effects.effect import EffectOf
@@ -65,7 +66,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             CliError: If other machines can reach the server, and the options name no token or no host name.
         """
-        from fxai.ui import LOOPBACK, AppOptions
+        from fxai.ui import LOOPBACK, AppOptions, StreamOptions
 
         if not self.is_local and self.token_env is None:
             problem = f"--host {self.host} lets any other machine use the agent"
@@ -78,6 +79,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         return AppOptions(
             title=title,
             page=True,
+            stream=StreamOptions(error_text=_error_text) if self.is_local else StreamOptions(),
             ag_ui=self.ag_ui,
             hosts=(*LOOPBACK, *self.hosts),
             origins=self.origins,
@@ -118,11 +120,20 @@ def serve(target: str | None, chosen: AgentArgs, wish: ServeArgs, err: TextIO) -
     _require_ui()
     options = wish.app_options("")
     questions = _Questions()
-    setting, _ = read_args(msgspec.structs.replace(chosen, agent=target), questions.elicit)
+    setting, prompts = read_args(msgspec.structs.replace(chosen, agent=target), questions.elicit)
+    options = msgspec.structs.replace(options, suggestions=prompts)
     app = partial(_app, identify=wish.identify(), stores=wish.stores(), options=options)
     with LoadProgress(err) as loading:
         value_of(fx.scoped(_program(setting, wish, app, questions, loading, err)))
     return True
+
+
+def _error_text(failure: object) -> str:
+    """Return the words for a failed run. Only users of this machine read them, who could also read the log."""
+    from fxai.ui import StreamOptions
+
+    masked = StreamOptions().error_text(failure)
+    return str(CliError(failure.message, failure.advice)) if isinstance(failure, AiError) else masked
 
 
 def _require_ui() -> None:

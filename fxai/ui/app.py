@@ -39,14 +39,17 @@ from typing_extensions import TypeAliasType, TypeVar, Unpack, override
 from fxai.agents.agent import Agent
 from fxai.agents.stateful import StatefulPrompt
 from fxai.agents.sub_agent import Callee
+from fxai.effects import fx
 from fxai.effects.cancellation import refuse_foreign
 from fxai.effects.cause import Failed
 from fxai.effects.effect import AnyEffect, EffectOf
 from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.effects.runtime import Runtime, runtime
 from fxai.effects.stream import StreamOf
+from fxai.models.language_model import LanguageModel
 from fxai.schema.data import is_object
 from fxai.schema.parsing import parse_json
+from fxai.tools.annotation import Title
 from fxai.tools.tool import AnyTool
 from fxai.ui.access import (
     LOOPBACK,
@@ -556,17 +559,29 @@ class ChatApp:
 
     async def _info(self, _: Request, __: str) -> Response:
         name = self._answerer.name if isinstance(self._answerer, Agent | StatefulPrompt) else ""
-        listed = [{"name": tool.name, "description": tool.description or ""} for tool in self._tools]
+        listed = [
+            {"name": tool.name, "title": tool.get(Title) or "", "description": tool.description or ""}
+            for tool in self._tools
+        ]
+        examples = (example.request for tool in self._tools for example in tool.input_examples[:2])
         limits = self._options.limits
         return JSONResponse(
             {
                 "name": name,
                 "title": self._options.title or name or "Chat",
                 "version": self._options.stream.version,
+                "model": await self._model(),
                 "tools": listed,
+                "suggestions": list(self._options.suggestions or filter(None, examples)),
                 "files": {"count": limits.files, "bytes": limits.bytes * 3 // 4, "types": list(limits.media_types)},
             }
         )
+
+    async def _model(self) -> str:
+        """Return the name of the model that the application supplies, or an empty string if it supplies none."""
+        found = (await (await self._start()).services.run(fx.context())).find(LanguageModel)
+        info = None if found is None else found.info
+        return "" if info is None else info.model
 
     async def _page(self, request: Request, _: str) -> Response:
         found = page_file(request.path_params["path"], request.headers) if self._options.page else None

@@ -22,6 +22,8 @@ class AppOptions(msgspec.Struct, frozen=True):
 
     Attributes:
         title: Title on the page and in `/api/info`. An empty string means the name of the agent.
+        suggestions: Prompts that the page offers before the first message. By default the requests of the tools'
+            `input_examples`, two for each tool.
         page: True to serve the page of fxai at `/`.
         ag_ui: True to serve AG-UI clients at `/api/ag-ui`.
         stream: The options for the parts of a run that clients receive.
@@ -39,6 +41,7 @@ class AppOptions(msgspec.Struct, frozen=True):
     """
 
     title: str = ""
+    suggestions: tuple[str, ...] = ()
     page: bool = False
     ag_ui: bool = False
     stream: StreamOptions = StreamOptions()

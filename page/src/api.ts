@@ -17,7 +17,9 @@ export type Summary = { id: string; title: string; created: number; changed: num
 export type Info = {
   name: string;
   title: string;
-  tools: { name: string; description: string }[];
+  model: string;
+  tools: { name: string; title: string; description: string }[];
+  suggestions: string[];
   files: { count: number; bytes: number; types: string[] };
 };
 

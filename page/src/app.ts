@@ -3,11 +3,14 @@ import * as api from './api.ts';
 import { type Info, type Message, type Part, ServerError } from './api.ts';
 import { Chat, type Draft, type Listener } from './chat.ts';
 import { Composer } from './composer.ts';
-import { button, byId, h, iconButton } from './dom.ts';
+import { button, byId, h, iconButton, labelButton } from './dom.ts';
+import { readableName, setTitles } from './message.ts';
+import { icon } from './icon.ts';
 import { copyMessage, MessageView, type MessageContext } from './message_view.ts';
 import { Sidebar } from './sidebar.ts';
 
 const NEAR = 80; // pixels from the end within which the page follows what is written
+const MOST_TOOLS = 8; // of the empty page
 const channel = new BroadcastChannel('fxai');
 
 class Page {
@@ -76,8 +79,22 @@ class Page {
   async start() {
     document.title = this.info.title;
     byId('brand').textContent = this.info.title;
+    setTitles(this.info.tools);
+    this.drawEmpty();
     await this.refresh();
     await this.openHash();
+  }
+
+  /** What the user sees before the first message: the tools, some questions to start with, and the model. */
+  private drawEmpty() {
+    const { tools, suggestions, model } = this.info;
+    const asks = suggestions.slice(0, 4).map(text => h('li', {}, button(text, () => this.composer.suggest(text))));
+    const known = tools.slice(0, MOST_TOOLS).map(tool => h('li', {}, icon('tool'), h('span', {}, h('strong', {}, tool.title || readableName(tool.name)), firstSentence(tool.description))));
+    const more = tools.length > MOST_TOOLS && h('li', { class: 'note' }, `and ${tools.length - MOST_TOOLS} more tools`);
+    byId('about').replaceChildren(
+      ...(asks.length ? [h('ul', { class: 'suggestions', 'aria-label': 'Suggestions' }, ...asks)] : []),
+      ...(known.length ? [h('h3', {}, 'Tools'), h('ul', { class: 'tools', 'aria-label': 'Tools' }, ...known, more)] : []),
+      ...(model ? [h('p', { class: 'note' }, `Model: ${model}`)] : []));
   }
 
   // -- which conversation
@@ -98,7 +115,7 @@ class Page {
     this.show(new Chat(id, this.listener));
     history.replaceState(null, '', `#c=${encodeURIComponent(id)}`);
     try {
-      if (!(await this.chat.load())) this.tell('This conversation is not there any more.');
+      if (!(await this.chat.load())) this.tell('This conversation does not exist. It may have been deleted.');
       this.toEnd();
     } catch (error) {
       this.report(error);
@@ -274,9 +291,9 @@ class Page {
     const isUser = message.role === 'user';
     const made: HTMLElement[] = message.parts.some(part => part.type === 'text') ? [copyMessage(message)] : [];
     if (chat.running) return made;
-    if (isUser) made.push(button('Edit', () => this.edit(message), { class: 'quiet' }));
+    if (isUser) made.push(labelButton('edit', 'Edit', () => this.edit(message), { class: 'quiet' }));
     if (!isUser && at === all.length - 1 && !chat.waits && !chat.error)
-      made.push(button('Answer again', () => chat.again(), { class: 'quiet' }));
+      made.push(labelButton('again', 'Answer again', () => chat.again(), { class: 'quiet' }));
     const asked = isUser ? message : all.slice(0, at).findLast(one => one.role === 'user');
     const versions = asked && chat.known.versions[asked.id];
     const isShownThere = isUser && all[at + 1]?.role === 'assistant';
@@ -302,7 +319,7 @@ class Page {
     const box = byId('failure');
     box.hidden = !text;
     box.classList.toggle('calm', !error);
-    if (text) box.replaceChildren(h('span', {}, text), button('Try again', () => this.chat.again()));
+    if (text) box.replaceChildren(h('span', {}, ...(error ? [h('strong', {}, 'The answer failed'), text] : [text])), labelButton('again', 'Try again', () => this.chat.again()));
   }
 
   private tell(text: string) {
@@ -319,6 +336,11 @@ class Page {
     document.body.classList.toggle('menu-open', open);
     byId('menu').setAttribute('aria-expanded', String(open));
   }
+}
+
+function firstSentence(text: string): string {
+  const sentence = /^[^\n]*?[.!?](?=\s|$)/.exec(text.slice(0, 400))?.[0] ?? text.split('\n')[0] ?? '';
+  return sentence.length > 140 ? `${sentence.slice(0, 139)}…` : sentence;
 }
 
 /** The last message keeps its element when its id becomes known. */

@@ -2,17 +2,18 @@
 import type { Part } from './api.ts';
 import { button, h } from './dom.ts';
 import { escapeText, exactJson, squeeze } from './exact.ts';
-import { toolName } from './message.ts';
+import { icon, type IconName } from './icon.ts';
+import { readableName, toolLabel, toolName } from './message.ts';
 import { json, showValue } from './value.ts';
 
-const STATES: Record<string, [string, string]> = {
-  'input-streaming': ['…', 'is being called'],
-  'input-available': ['…', 'is running'],
-  'approval-requested': ['?', 'waits for your approval'],
-  'approval-responded': ['…', 'was answered'],
-  'output-available': ['✓', 'is done'],
-  'output-error': ['✗', 'failed'],
-  'output-denied': ['–', 'was denied'],
+const STATES: Record<string, [IconName, string]> = {
+  'input-streaming': ['wait', 'Preparing …'],
+  'input-available': ['wait', 'Running …'],
+  'approval-requested': ['ask', 'Needs your approval'],
+  'approval-responded': ['wait', 'Answered'],
+  'output-available': ['done', 'Done'],
+  'output-error': ['failed', 'Failed'],
+  'output-denied': ['denied', 'Denied'],
 };
 
 /** What the user answers to a call that waits: an approval, or a result. */
@@ -25,18 +26,18 @@ export type CallAnswers = {
 export function showCall(part: Part, waits: boolean, runs: boolean, answers: CallAnswers): HTMLElement {
   const state = String(part['state']);
   const isCut = !waits && !runs && state.startsWith('input');
-  const [sign, words] = isCut ? ['–', 'did not end'] : waits && state === 'input-available' ? ['?', 'waits for your result'] : (STATES[state] ?? ['', state]);
-  const preliminary = part['preliminary'] ? ' so far' : '';
+  const [sign, words]: [IconName, string] = isCut ? ['denied', 'Did not finish'] : waits && state === 'input-available' ? ['ask', 'Needs your result'] : (STATES[state] ?? ['tool', state]);
+  const preliminary = part['preliminary'];
   const asks = state === 'approval-requested';
   const title = squeeze(escapeText(nameOf(part, asks)));
   const summary = h('summary', {},
-    h('span', { class: `sign ${state}`, 'aria-hidden': 'true' }, sign),
+    h('span', { class: `sign ${state}` }, icon(sign)),
     h('span', { class: 'tool-name' }, title),
-    h('span', { class: 'note' }, ` ${words}${preliminary}`));
+    h('span', { class: 'note' }, preliminary ? 'Running, result so far' : words));
   const isShort = state === 'output-available' && !part['preliminary'];
   const shown = h('details', { class: `card call`, open: !isShort || isPicture(part['output']), 'data-state': state, 'data-tool': toolName(part) }, summary, asks ? exactParameters(part) : parameters(part));
   if (part['output'] !== undefined) shown.append(section(part['preliminary'] ? 'Result so far' : 'Result', showValue(part['output'])));
-  if (part['errorText'] !== undefined) shown.append(section('Why it failed', h('div', { class: 'plain error-text' }, String(part['errorText']))));
+  if (part['errorText'] !== undefined) shown.append(section('Why it failed', showFailure(String(part['errorText']))));
   const reason = (part['approval'] as { reason?: string } | undefined)?.reason;
   if (reason) shown.append(section('Your reason', h('div', { class: 'plain' }, reason)));
   if (waits && state === 'approval-requested') shown.append(approval(part, title, answers));
@@ -47,9 +48,18 @@ export function showCall(part: Part, waits: boolean, runs: boolean, answers: Cal
 /** The name of a call; where the user decides, the name of the tool too, because a title can say anything. */
 function nameOf(part: Part, asks: boolean): string {
   const name = toolName(part);
-  const title = String(part['title'] ?? '');
-  if (!title || title === name) return name;
-  return asks ? `${title} (${name})` : title;
+  const label = toolLabel(part);
+  return asks && label !== name ? `${label} (${name})` : label;
+}
+
+/** A failure in words: its message or its kind, and its other members as fields. */
+function showFailure(text: string): HTMLElement {
+  const failure = parse(text);
+  if (typeof failure !== 'object' || failure === null || Array.isArray(failure)) return h('div', { class: 'plain error-text' }, String(failure));
+  const { message, type, _tag, error, ...fields } = failure as Record<string, unknown>;
+  const kind = type ?? _tag;
+  const words = [message, error].find(one => typeof one === 'string') ?? (typeof kind === 'string' ? `${readableName(kind)}.` : 'The tool returned a failure.');
+  return h('div', { class: 'stack' }, h('div', { class: 'plain error-text' }, String(words)), Object.keys(fields).length ? showFields(fields) : null);
 }
 
 /** All parameters, as the user approves them: nothing is folded, cut, or hidden by how it is written. */
@@ -70,8 +80,12 @@ function parameters(part: Part): Node {
   if (given === undefined) return section('Parameters', h('pre', { class: 'plain', tabindex: 0 }, String(part['inputText'] ?? '')));
   if (typeof given === 'object' && given !== null && Object.keys(given).length === 0) return document.createComment('');
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return section('Parameters', json(given));
-  const rows = Object.entries(given).flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, typeof value === 'string' ? h('span', { class: 'plain' }, value) : json(value))]);
-  return section('Parameters', h('dl', { class: 'fields' }, ...rows));
+  return section('Parameters', showFields(given));
+}
+
+function showFields(fields: object): HTMLElement {
+  const rows = Object.entries(fields).flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, typeof value === 'string' ? h('span', { class: 'plain' }, value) : json(value))]);
+  return h('dl', { class: 'fields' }, ...rows);
 }
 
 function approval(part: Part, title: string, answers: CallAnswers) {

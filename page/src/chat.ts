@@ -1,7 +1,7 @@
 // One conversation: what is said in it, the answer that is being written, and what goes wrong.
 import * as api from './api.ts';
 import { type Chunk, type Conversation, type Message, type Part, ServerError } from './api.ts';
-import { isOpen, MessageBuilder, toolName } from './message.ts';
+import { isOpen, MessageBuilder, toolLabel } from './message.ts';
 
 const PAUSES = [300, 1000, 2000, 4000, 8000]; // ms, before the stream is taken up again
 const pause = (ms: number) => new Promise(done => setTimeout(done, ms));
@@ -114,7 +114,7 @@ export class Chat {
     this.known = { ...before, messages: [...before.messages.slice(0, -1), message] };
     const left = this.waiting.length;
     if (left) {
-      this.listener.say(`${left} more ${left === 1 ? 'call waits' : 'calls wait'} for your answer.`);
+      this.listener.say(`${left} more ${left === 1 ? 'call needs' : 'calls need'} your answer.`);
       this.listener.change();
       return;
     }
@@ -154,7 +154,7 @@ export class Chat {
     this.running = true;
     this.error = null;
     this.listener.begin(this.id);
-    this.listener.say('The answer is being written.');
+    this.listener.say('The assistant is answering.');
     let tries = 0;
     let isTaken = false;
     let source = open;
@@ -220,9 +220,9 @@ export class Chat {
     if (this.error) return `The answer failed: ${this.error}`;
     if (this.known.ended === 'stopped') return 'The answer was stopped.';
     const [first] = this.waiting;
-    if (first) return `${toolName(first)} waits for your answer.`;
+    if (first) return `${toolLabel(first)} needs your ${first['state'] === 'approval-requested' ? 'approval' : 'answer'}.`;
     const text = this.known.messages.at(-1)?.parts.filter(part => part.type === 'text').map(part => part['text']).join(' ') ?? '';
-    return `The answer: ${text.slice(0, 400)}`;
+    return `The assistant answered: ${text.slice(0, 400)}`;
   }
 }
 

@@ -2,6 +2,7 @@
 import type { Info, Part } from './api.ts';
 import type { Draft } from './chat.ts';
 import { byId, h, iconButton } from './dom.ts';
+import { icon } from './icon.ts';
 
 const size = (bytes: number) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 const isAllowed = (type: string, types: string[]) => types.includes(type) || types.includes(`${type.split('/')[0]}/*`);
@@ -19,6 +20,7 @@ export class Composer {
   private isBusy = false;
 
   constructor(private readonly info: Info, private readonly way: Way) {
+    this.showMain();
     this.form.addEventListener('submit', event => {
       event.preventDefault();
       if (this.isBusy) way.stop();
@@ -49,8 +51,12 @@ export class Composer {
   set busy(is: boolean) {
     if (is === this.isBusy) return;
     this.isBusy = is;
-    this.main.textContent = is ? 'Stop' : 'Send';
+    this.showMain();
     this.main.classList.toggle('danger', is);
+  }
+
+  private showMain() {
+    this.main.replaceChildren(icon(this.isBusy ? 'stop' : 'send'), this.isBusy ? 'Stop' : 'Send');
   }
 
   /** Puts back what could not be sent, unless something else has been written. */
@@ -60,6 +66,12 @@ export class Composer {
     this.attached = draft.files.map(part => ({ part, bytes: String(part['url']).length }));
     this.showFiles();
     this.fit();
+  }
+
+  /** Sends a text as if the user had written it. */
+  suggest(text: string) {
+    this.input.value = text;
+    this.send();
   }
 
   edit(id: string, draft: Draft) {

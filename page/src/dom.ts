@@ -1,5 +1,7 @@
 // Elements: made by a function, and never from a text of HTML, so that nothing that a model says is markup.
 
+import { icon, type IconName } from './icon.ts';
+
 type Child = Node | string | null | undefined | false;
 type Value = string | number | boolean | null | undefined | ((event: never) => void);
 
@@ -24,6 +26,11 @@ export function button(text: string, onclick: (event: MouseEvent) => void, attri
   return h('button', { type: 'button', onclick, ...attributes }, text);
 }
 
+/** A button with an icon and a text. */
+export function labelButton(name: IconName, text: string, onclick: (event: MouseEvent) => void, attributes: Record<string, Value> = {}) {
+  return h('button', { type: 'button', onclick, ...attributes }, icon(name), text);
+}
+
 /** A button of one sign, which has a name for those who cannot see it. */
 export function iconButton(sign: string, name: string, onclick: (event: MouseEvent) => void, more: Record<string, Value> = {}) {
   const shown = h('span', { 'aria-hidden': 'true' }, sign);
@@ -32,14 +39,15 @@ export function iconButton(sign: string, name: string, onclick: (event: MouseEve
 
 /** A button that copies a text, and says that it has. */
 export function copyButton(name: string, text: () => string) {
-  const made = button('Copy', async () => {
+  const show = (words: string) => made.replaceChildren(icon(words === 'Copied' ? 'done' : 'copy'), words);
+  const made = labelButton('copy', 'Copy', async () => {
     try {
       await navigator.clipboard.writeText(text());
-      made.textContent = 'Copied';
+      show('Copied');
     } catch {
-      made.textContent = 'Cannot copy';
+      show('Cannot copy');
     }
-    setTimeout(() => (made.textContent = 'Copy'), 1500);
+    setTimeout(() => show('Copy'), 1500);
   }, { class: 'quiet copy', 'aria-label': name });
   return made;
 }

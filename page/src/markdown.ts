@@ -1,6 +1,7 @@
 // Markdown as elements. What a model writes as HTML is shown as text; addresses that are not of the web are no links.
 import { Lexer, type Token, type Tokens, type TokensList } from 'marked';
 import { copyButton, h } from './dom.ts';
+import { highlight } from './highlight.ts';
 
 const SAFE = /^(https?:|mailto:)/i;
 
@@ -108,7 +109,7 @@ function block(token: Token): Node {
 
 function codeBlock(token: Tokens.Code) {
   const head = h('div', { class: 'code-head' }, h('span', {}, token.lang ?? ''), copyButton('Copy the code', () => token.text));
-  return h('div', { class: 'code' }, head, h('pre', { tabindex: 0 }, h('code', {}, token.text)));
+  return h('div', { class: 'code' }, head, h('pre', { tabindex: 0 }, h('code', {}, ...highlight(token.text, token.lang ?? ''))));
 }
 
 function list(token: Tokens.List) {

@@ -6,6 +6,26 @@ const WAITING = new Set(['input-streaming', 'input-available', 'approval-request
 export const isCall = (part: Part) => part.type === 'dynamic-tool' || part.type.startsWith('tool-');
 export const toolName = (part: Part) =>
   part.type === 'dynamic-tool' ? String(part['toolName']) : part.type.slice('tool-'.length);
+/** The name as words: `search_files` and `searchFiles` become "Search files". */
+export function readableName(name: string): string {
+  const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').split(/[\s_.:/-]+/).filter(Boolean);
+  const text = words.map(word => (/^[A-Z\d]{2,}$/.test(word) ? word : word.toLowerCase())).join(' ');
+  return text ? text[0]?.toUpperCase() + text.slice(1) : name;
+}
+
+const titles = new Map<string, string>();
+
+/** Remembers the titles that the server has for its tools. */
+export function setTitles(tools: { name: string; title: string }[]) {
+  for (const { name, title } of tools) if (title) titles.set(name, title);
+}
+
+/** What the user reads for a call: the title of the tool, or its name as words. */
+export function toolLabel(part: Part): string {
+  const name = toolName(part);
+  return String(part['title'] || titles.get(name) || readableName(name));
+}
+
 export const isOpen = (part: Part) => isCall(part) && WAITING.has(String(part['state']));
 
 /** Puts a message together; each part that changes is another object, so that what shows it knows. */

@@ -2,6 +2,7 @@
 import type { Message, Part } from './api.ts';
 import { showCall, type CallAnswers } from './call.ts';
 import { copyButton, h } from './dom.ts';
+import { icon } from './icon.ts';
 import { link, MarkdownView } from './markdown.ts';
 import { isCall, isOpen } from './message.ts';
 import { showQuestion, type Question } from './question.ts';
@@ -28,7 +29,7 @@ export class MessageView {
 
   constructor(message: Message) {
     this.message = message;
-    const name = message.role === 'user' ? 'You said' : 'Answer';
+    const name = message.role === 'user' ? 'You' : 'Assistant';
     this.element = h('li', { class: `message ${message.role}`, 'data-id': message.id }, h('h2', { class: 'hidden' }, name), this.body, this.foot);
   }
 
@@ -87,7 +88,7 @@ export class MessageView {
 /** What the user has opened or closed stays so. */
 function keepOpen(old: Shown, made: Shown) {
   const [before, after] = [old.node, made.node];
-  const isSame = old.part['state'] === made.part['state'] && old.part['preliminary'] === made.part['preliminary'];
+  const isSame = old.part.type === 'reasoning' || old.part['state'] === made.part['state'] && old.part['preliminary'] === made.part['preliminary'];
   if (before instanceof HTMLDetailsElement && after instanceof HTMLDetailsElement && isSame) after.open = before.open;
 }
 
@@ -111,10 +112,11 @@ function makePart(part: Part, given: MessageContext): HTMLElement | Comment {
   return document.createComment(type);
 }
 
-function reasoning(part: Part): HTMLElement {
+function reasoning(part: Part): HTMLElement | Comment {
+  if (!part['text'] && part['state'] !== 'streaming') return document.createComment('reasoning'); // some models keep it
   const isWritten = part['state'] === 'streaming';
-  const summary = h('summary', {}, isWritten ? 'Thinking …' : 'Thoughts');
-  return h('details', { class: 'reasoning', open: isWritten }, summary, h('div', { class: 'plain' }, String(part['text'])));
+  const summary = h('summary', {}, icon('think'), isWritten ? 'Thinking …' : 'Thoughts');
+  return h('details', { class: 'reasoning' }, summary, h('div', { class: 'plain' }, String(part['text'])));
 }
 
 /** The button that copies what a message says. */

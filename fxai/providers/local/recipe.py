@@ -296,9 +296,10 @@ _MOST_WORDS: Final = 24
 def narrow(schema: Mapping[str, Any], request: str, examples: Examples) -> dict[str, Any]:
     """Limit the plain properties of a schema to the values that ``request`` and the examples permit.
 
-    A small model copies its examples instead of the request. If every example takes a value word by word from its
-    request, the value must be words of this request. If the request names one listed value, the property must have this
-    value. If the request names no value, the property has the value of the examples whose requests name no value.
+    A small model copies its examples instead of the request. If the examples take a value word by word from their
+    requests, the value must be words of this request, or the only value of the other examples. If the request names
+    one listed value, the property must have this value. If the request names no value, the property has the value of
+    the examples whose requests name no value.
 
     >>> examples = (("Is it hot in Rome, in Fahrenheit?", {"unit": "F"}), ("Rain in Madrid?", {"unit": "C"}))
     >>> unit = {"type": "string", "enum": ["C", "F"]}
@@ -325,12 +326,24 @@ def _values(schema: Mapping[str, Any], request: str, examples: Examples) -> list
             copied = [value in _numbers(text) for text, value in examples if _numbers(text)]
             return _values_named(_numbers, request, examples) if copied and all(copied) else []
         case "string":
-            silent = {value for text, value in examples if isinstance(value, str) and value not in _spans(text)}
-            copied = [value for text, value in examples if value in _spans(text)]
-            isolated = len(silent) <= 1 and len(copied) + len(silent) > 1
-            return [*_spans(request), *silent] if len(copied) > 1 and isolated else []
+            return _words_named(request, examples)
         case _:
             return []
+
+
+def _words_named(request: str, examples: Examples) -> list[Any]:
+    """Return the words in the request that can be the value, and the value of the examples whose requests name none.
+
+    The words of these examples' requests are no values: in "List the files", no word is a name.
+    """
+    silent = [(text, value) for text, value in examples if value not in _spans(text)]
+    defaults = list(dict.fromkeys(value for _, value in silent if isinstance(value, str)))
+    if len(examples) - len(silent) < 2 or len(defaults) > 1:
+        return []
+    common = {word.strip(_EDGE).lower() for text, _ in silent for word in _SPAN.findall(text)}
+    spans = _spans(request)
+    named = [span for span in spans if not common.issuperset(span.lower().split())]
+    return [*named, *defaults] if spans else []
 
 
 def _values_named(find: Callable[[str], list[Any]], request: str, examples: Examples) -> list[Any]:

@@ -64,7 +64,7 @@ QUESTIONS: dict[str, list[tuple[str, str]]] = {
         ("Which files are here?", HERE),
         ("What files are in this folder?", HERE),
         ("List the files", HERE),
-        ("Show me all files", HERE),
+        ("List all the files", HERE),
         ("Which files are in this folder?", HERE),
         ("What files do I have here?", HERE),
         ("List all files here", HERE),

@@ -83,6 +83,13 @@ class Path(msgspec.Struct, frozen=True):
     path: str
 
 
+class NoSuchTrain(msgspec.Struct, frozen=True, tag_field="type", tag="no-such-train"):
+    """A typed failure."""
+
+    city: str
+
+
+train = Tool.make("find_train", parameters=City, success=str, failure=NoSuchTrain, failure_mode="return")
 weather = Tool.make("getWeather", parameters=City, success=int, failure=str, failure_mode="return")
 forecast = Tool.make("getForecast", parameters=City, success=list[dict[str, Any]])
 paint = Tool.make("paint", parameters=City, success=dict[str, Any])
@@ -125,7 +132,7 @@ def picture(_: City) -> Result[dict[str, Any], Any]:
     return Success({"content": [{"type": "image", "mimeType": "image/png", "data": PICTURE}]})
 
 
-kit = Toolkit.make(weather, forecast, paint, delete, sweep, book, work, locate)
+kit = Toolkit.make(weather, forecast, paint, delete, sweep, book, work, locate, train)
 handlers = kit.to_layer(
     weather.handler(on_weather)
     | forecast.handler(rows)
@@ -134,6 +141,7 @@ handlers = kit.to_layer(
     | sweep.handler(lambda _: Success("swept"))
     | book.handler(on_book)
     | work.handler(on_work)
+    | train.handler(lambda asked: Failure(NoSuchTrain(asked.city)))
 )
 
 _failed: set[str] = set()
@@ -160,6 +168,7 @@ def script(turn: ChatTurn) -> list[Turn]:
         "book": call("bookFlight", {"city": "Rome"}),
         "work": call("mcp_work", {"n": 1}),
         "locate": call("getLocation", {}),
+        "train": call("find_train", {"city": "Rome"}),
     }
     if word == "heavy":
         return [text(HEAVY[added.partition(" ")[2]] + "\n\nThe end.")]
@@ -168,6 +177,7 @@ def script(turn: ChatTurn) -> list[Turn]:
     answers: dict[str, Turn] = {
         "think": [reasoning("The user wants a guide."), GUIDE],
         "hostile": text(HOSTILE),
+        "code": text('```python\ndef f(x):  # a comment\n    return "text", 12\n```'),
         "count": [part for n in range(60) for part in (f"{n} ", delay(0.05))],
         "long": text("\n\n".join(f"Paragraph {n} of a long answer." for n in range(80))),
     }
@@ -183,6 +193,6 @@ def answer(turn: ChatTurn) -> StreamOf[Any, Any, None]:
 
 
 if __name__ == "__main__":
-    options = AppOptions(title="Travel desk", page=True, turns_per_minute=6000)
+    options = AppOptions(title="Travel desk", suggestions=("hello there",), page=True, turns_per_minute=6000)
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     uvicorn.run(chat_app(answer, options=options), host="127.0.0.1", port=port)

@@ -77,6 +77,46 @@ def test_a_conversation_is_held_and_found_again(page: Browser) -> None:
     page.until("the conversation", lambda: len(_answers(page)) == 2)
 
 
+def test_the_empty_page_offers_a_start(page: Browser) -> None:
+    """A suggestion is sent with a click, and the offer is gone."""
+    assert "What can I do for you?" in page.text("#empty")
+    page.click(".suggestions button")
+    page.wait_for_answer("hello there")
+    assert not page.one("#empty").is_displayed()
+
+
+def test_code_has_colors_and_keeps_its_text(page: Browser) -> None:
+    """Comments, strings, numbers, and keywords have a color each; the text stays exact."""
+    page.say("code, please")
+
+    assert page.text(".markdown pre") == 'def f(x):  # a comment\n    return "text", 12'
+    colored = {
+        kind: [one.text for one in page.all(f".hl-{kind}")] for kind in ("keyword", "comment", "string", "number")
+    }
+    assert colored == {
+        "keyword": ["def", "return"],
+        "comment": ["# a comment"],
+        "string": ['"text"'],
+        "number": ["12"],
+    }
+
+
+def test_reasoning_is_folded(page: Browser) -> None:
+    """The page shows that the model thought, and the thoughts on request."""
+    page.say("think of a guide")
+    assert not page.one(".reasoning > div").is_displayed()
+    page.click(".reasoning > summary")
+    assert page.text(".reasoning > div") == "The user wants a guide."
+
+
+def test_a_typed_failure_is_shown_in_words(page: Browser) -> None:
+    """The kind of the failure is a sentence, and its fields are a list."""
+    page.say("train, please")
+    page.until("the call", lambda: page.all(".call .error-text"))
+    assert page.text(".call .error-text") == "No such train."
+    assert "Rome" in page.text(".call dl:last-of-type")
+
+
 def test_a_conversation_is_renamed_and_deleted(page: Browser) -> None:
     """Its new title is in the list; when it is deleted, the list has it no more."""
     page.say("hello there")
@@ -112,14 +152,14 @@ def test_a_table_with_very_many_columns_shows_some(page: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    ("button", "state", "words"), [("Allow", "output-available", "is done"), ("Deny", "output-denied", "was denied")]
+    ("button", "state", "words"), [("Allow", "output-available", "Done"), ("Deny", "output-denied", "Denied")]
 )
 def test_a_call_waits_for_a_button(page: Browser, button: str, state: str, words: str) -> None:
     """The call has its parameters, and is run or not as the button says; the answer goes on."""
     page.say("delete the report")
     assert "/tmp/report.txt" in page.text(".call")
     page.one(".answer input").send_keys("I have looked at it")
-    page.click(f"button[aria-label='{button} deleteFile']")
+    page.click(f"button[aria-label='{button} Delete file (deleteFile)']")
     page.until("the end", lambda: "Thank you" in _answers(page)[0])
     page.until("what became of it", lambda: page.all(f".call[data-state={state}]"))
     assert words in page.text(".call > summary")
@@ -128,7 +168,7 @@ def test_a_call_waits_for_a_button(page: Browser, button: str, state: str, words
 def test_all_that_is_approved_is_seen(page: Browser) -> None:
     """Before the button, every parameter is shown as the terminal shows it, unfolded and with escapes."""
     page.say("sweep the house")
-    page.until("the button", lambda: page.all("button[aria-label='Allow sweep']"))
+    page.until("the button", lambda: page.all("button[aria-label='Allow Sweep (sweep)']"))
 
     shown = page.text(".call .exact")
     wanted = ("friend0", "ATTACKER", "SECRET-TRANSFER", "\\u202egpj", "5,000 times")
@@ -139,23 +179,26 @@ def test_all_that_is_approved_is_seen(page: Browser) -> None:
 def test_an_approval_that_was_left_open_is_given_later(page: Browser) -> None:
     """The call keeps its buttons while the conversation goes on, and runs when one is pressed."""
     page.say("delete the report")
-    page.until("the button", lambda: page.all("button[aria-label='Allow deleteFile']"))
+    page.until("the button", lambda: page.all("button[aria-label='Allow Delete file (deleteFile)']"))
     page.say("hello there")
     page.until("the second answer", lambda: len(_answers(page)) == 2)
-    page.until("the button again", lambda: page.all("button[aria-label='Allow deleteFile']"))
-    page.click("button[aria-label='Allow deleteFile']")
+    page.until("the button again", lambda: page.all("button[aria-label='Allow Delete file (deleteFile)']"))
+    page.click("button[aria-label='Allow Delete file (deleteFile)']")
     page.until("the result", lambda: page.all(".call[data-state=output-available]"))
     page.until("the end", lambda: page.text("#send") == "Send")
 
-    assert not page.all("button[aria-label='Allow deleteFile']")
-    assert "deleteFile is done" in _answers(page)[1]
+    assert not page.all("button[aria-label='Allow Delete file (deleteFile)']")
+    assert "Delete file" in _answers(page)[1]
+    assert "Done" in _answers(page)[1]
 
 
 def test_two_calls_wait_for_two_answers(page: Browser) -> None:
     """Nothing is sent before both are answered; each is treated as it was answered."""
     page.say("delete-both of them")
     page.click(".call:first-of-type button[aria-label^=Allow]")
-    page.until("the status", lambda: "1 more call waits" in str(page.one("#status").get_attribute("textContent")))
+    page.until(
+        "the status", lambda: "1 more call needs your answer" in str(page.one("#status").get_attribute("textContent"))
+    )
     page.click("button[aria-label^=Deny]")
     page.until("the end", lambda: "Thank you" in _answers(page)[0])
     assert [one.get_attribute("data-state") for one in page.all(".call")] == ["output-available", "output-denied"]
@@ -202,7 +245,7 @@ def test_preliminary_results_are_shown_as_they_come(page: Browser) -> None:
     page.say("work on it", waits=False)
     page.until("a result so far", lambda: "so far" in page.text(".call") and "60" in page.text(".call"))
     page.wait_for_answer("work on it")
-    assert "is done" in page.text(".call > summary")
+    assert "Done" in page.text(".call > summary")
 
 
 def test_a_picture_is_shown(page: Browser) -> None:
@@ -302,7 +345,7 @@ def test_the_keyboard_alone_gets_everywhere(page: Browser) -> None:
     page.driver.refresh()
     page.until("the call", lambda: page.all(".call button"))
     reached: list[str] = []
-    while "Allow deleteFile" not in reached:
+    while "Allow Delete file (deleteFile)" not in reached:
         page.press(Keys.TAB)
         name, outline = page.run(
             "const e = document.activeElement; const s = getComputedStyle(e);"
@@ -326,7 +369,10 @@ def test_a_screen_reader_is_told_what_happens_and_no_more(page: Browser) -> None
     """The list is not read out as it grows; a status says that an answer is written, and then what it says."""
     page.say("hello there")
     status = page.one("#status")
-    page.until("the status", lambda: "The answer: You said: hello there" in str(status.get_attribute("textContent")))
+    page.until(
+        "the status",
+        lambda: "The assistant answered: You said: hello there" in str(status.get_attribute("textContent")),
+    )
     assert status.get_attribute("aria-live") == "polite"
     assert page.one("#messages").get_attribute("aria-live") is None
 
