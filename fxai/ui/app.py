@@ -29,6 +29,8 @@ import msgspec
 from returns.result import Failure, Result, Success
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -61,7 +63,6 @@ from fxai.ui.access import (
     TurnRate,
     check_host,
     check_origin,
-    is_origin_allowed,
     read_json_body,
     unknown_conversation,
 )
@@ -89,6 +90,7 @@ _MOST_LISTED: Final = 200
 _STOPPING: Final = 5.0  # seconds
 _SMALL: Final = 64 * 1024  # bytes of a body without messages
 _PARAMETERS: Final = AppOptions()
+_HEADERS: Final = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
 
 
 class AppArgs(TypedDict, total=False):
@@ -190,7 +192,19 @@ class ChatApp:
         self._active: _Active | None = None
         self._loop: object = None
         self._alone: tuple[asyncio.Task[None], anyio.Event] | None = None  # the task if no server runs the lifespan
-        self._starlette = Starlette(routes=self._routes(), lifespan=lambda _: self.lifespan())
+        cross_origin = Middleware(
+            CORSMiddleware,
+            allow_origins=[one for one in options.origins if one != "*"],  # Starlette would allow every origin
+            allow_methods=("GET", "POST", "PATCH", "DELETE"),
+            allow_headers=("authorization", "content-type"),
+            expose_headers=("x-fxai-error", "x-vercel-ai-ui-message-stream"),
+        )
+        self._starlette = Starlette(
+            routes=self._routes(),
+            middleware=[cross_origin],
+            exception_handlers={RefusedError: lambda _, refused: _refusal(cast("RefusedError", refused))},
+            lifespan=lambda _: self.lifespan(),
+        )
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -198,37 +212,19 @@ class ChatApp:
             await self._starlette(scope, receive, send)
             return
         try:
-            headers = Headers(scope=scope)
             check_host(scope, self._options.hosts)
             if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
-                check_origin(headers, scope["scheme"], self._options.origins)
-            sending = self._with_headers(headers, scope["scheme"], send)
-            if scope["method"] == "OPTIONS":
-                await Response(status_code=204)(scope, receive, sending)
-            else:
-                await self._starlette(scope, receive, sending)
+                check_origin(Headers(scope=scope), scope["scheme"], self._options.origins)
         except RefusedError as refused:
             await _refusal(refused)(scope, receive, send)
-
-    def _with_headers(self, headers: Headers, scheme: str, send: Send) -> Send:
-        """Return a `send` that adds the headers of every response. Pages of allowed origins can read the response."""
-        origin = headers.get("origin")
-        added = [(b"x-content-type-options", b"nosniff"), (b"vary", b"origin"), (b"referrer-policy", b"no-referrer")]
-        if origin is not None and is_origin_allowed(headers, scheme, self._options.origins):
-            added += [
-                (b"access-control-allow-origin", origin.encode("latin-1")),
-                (b"access-control-allow-headers", b"authorization, content-type"),
-                (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
-                (b"access-control-expose-headers", b"x-fxai-error, x-vercel-ai-ui-message-stream"),
-                (b"access-control-max-age", b"600"),
-            ]
+            return
 
         async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *added]}
+                message = {**message, "headers": [*message["headers"], *_HEADERS]}
             await send(message)
 
-        return with_headers
+        await self._starlette(scope, receive, with_headers)
 
     # -- start and stop
 
@@ -325,11 +321,7 @@ class ChatApp:
         """Return a route whose handler receives the name of the user. The files of the page need no user."""
 
         async def endpoint(request: Request) -> Response:
-            try:
-                user = "" if path.startswith("/{") else await self._user(request)
-                return await handle(request, user)
-            except RefusedError as refused:
-                return _refusal(refused)
+            return await handle(request, "" if path.startswith("/{") else await self._user(request))
 
         return Route(path, endpoint, methods=[method])
 
