@@ -294,6 +294,7 @@ def _wrong_use(wrong: click.ClickException) -> str:
 _REFUSALS: Final = (
     (re.compile(r"(.+) is not in the range x>=(\S+)\."), r"must be at least \2, got \1"),
     (re.compile(r"(.+) is not in the range x>(\S+)\."), r"must be greater than \2, got \1"),
+    (re.compile(r"(.+) is not in the range (\S+)<=x<=(\S+)\."), r"must be from \2 to \3, got \1"),
     (re.compile(r"(.+) is not a valid (?:integer|float).*"), r"must be a number, got \1"),
     (re.compile(r"(.+) is not one of (.+)\."), r"must be one of \2, got \1"),
 )

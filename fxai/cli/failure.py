@@ -50,11 +50,12 @@ def error_of(cause: Cause[Any]) -> CliError:
 def _failure_error(failure: object) -> CliError:
     from fxai.durable.failure import DurableFailure  # most commands need none of these
     from fxai.hosting.listening import CannotListen
+    from fxai.ui import ConversationError
 
     if isinstance(failure, CliError):
         return failure
     if isinstance(failure, AiError):
-        return CliError(failure.message, failure.advice)
+        return CliError(failure.message, failure.advice + "." * failure.advice[-1:].isalnum())
     problem = str(failure)
     if isinstance(failure, BudgetExceeded):
         return _budget_error(failure)
@@ -66,7 +67,7 @@ def _failure_error(failure: object) -> CliError:
         return CliError(problem, 'To let the model read this failure, set failure_mode="return" for the tool.')
     if is_server_failure(failure) or isinstance(failure, CannotListen):
         return server_error(failure)
-    if isinstance(failure, HandlerUnavailable | OutcomeUnknown | DurableFailure):
+    if isinstance(failure, HandlerUnavailable | OutcomeUnknown | DurableFailure | ConversationError):
         return CliError(problem, "")
     if isinstance(failure, InvalidResult):
         return CliError(problem, "Correct the handler or the declared result type of the tool.")

@@ -12,6 +12,7 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -63,6 +64,7 @@ def find_server(text: str, wish: ServerFlags = ServerFlags()) -> McpServer:  # n
     patience = 30.0 if wish.timeout is None else wish.timeout
     used: Any = {"name": name, "pins": _pins(wish.pins), "timeout": patience, "elicit": wish.elicit}
     if location.startswith(_URL):
+        _check_url(location)
         server = http(location, token=_token(name, wish.token_env), **used)
     elif "://" in location.partition(" ")[0]:
         said = f"SERVER must be a command, or a URL that starts with http:// or https://, got {location!r}"
@@ -74,6 +76,17 @@ def find_server(text: str, wish: ServerFlags = ServerFlags()) -> McpServer:  # n
         env = {variable: read_secret(variable) for variable in wish.env}
         server = stdio(*_words(location), env=env, **used)
     return server.prefix(f"{name}_") if name else server
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises for a port that is not a number
+        problem = "" if parts.hostname else "the host is missing"
+    except ValueError as error:
+        problem = str(error)
+    if problem:
+        raise CliError(f"SERVER is not a valid URL: {url!r}: {problem}", "Correct the URL.", code=WRONG_USE)
 
 
 def require_mcp() -> None:

@@ -68,6 +68,8 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         """
         from fxai.ui import LOOPBACK, AppOptions, StreamOptions
 
+        if not self.host.strip():
+            raise CliError("--host is empty", "Pass the address to listen on: --host 127.0.0.1", code=WRONG_USE)
         if not self.is_local and self.token_env is None:
             problem = f"--host {self.host} lets any other machine use the agent"
             raise CliError(problem, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
@@ -103,13 +105,14 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         """Return the stores of conversations and streams, in this process, in a directory, or in a SQLite database.
 
         Raises:
-            CliError: If fxai cannot write to this store.
+            CliError: If fxai cannot read this store or write to it.
         """
         from fxai.ui import Conversations, StreamStore
 
         if self.store is None:
             return Conversations.in_process(), StreamStore.in_process()
         location, conversations = Path(self.store), store_at(self.store)
+        value_of(conversations.list(OWNER, limit=1))  # reports a damaged store before the model loads
         return conversations, StreamStore.sqlite(location) if is_database(location) else StreamStore.files(
             location / "streams"
         )

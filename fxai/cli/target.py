@@ -81,7 +81,11 @@ def load_matching(target: str, fits: _Fits, what: str) -> Any:
     """Return the value that `target` names if `fits` returns True for it. `what` describes the value in messages."""
     location, _, name = target.rpartition(":")
     if not location or not name or (location.endswith(".py") and "/" in name):
-        raise CliError(f"TARGET must be module:name or path.py:name, got {target!r}", "Name a value.", code=WRONG_USE)
+        raise CliError(
+            f"TARGET must be module:name or path.py:name, got {target!r}",
+            "Name a value, such as app.py:agent.",
+            code=WRONG_USE,
+        )
     module = _module(location, target)
     value: Any = module
     try:

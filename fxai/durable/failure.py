@@ -283,7 +283,8 @@ class JournalFailure(DurableFailure, frozen=True, tag="journal"):
 
     @override
     def __str__(self) -> str:
-        return f"the journal of the run {self.run!r}: {self.description}"
+        journal = f"journal of the run {self.run!r}" if self.run else "store of the runs"
+        return f"the {journal}: {self.description}"
 
 
 AnyDurableFailure: TypeAlias = (

@@ -75,7 +75,8 @@ class ConversationError(msgspec.Struct, frozen=True):
 
     @override
     def __str__(self) -> str:
-        return f"conversation {self.conversation_id!r} could not be {_DONE[self.doing]}: {self.description}"
+        what = f"conversation {self.conversation_id!r}" if self.conversation_id else "conversations"
+        return f"{what} could not be {_DONE[self.doing]}: {self.description}"
 
 
 @final

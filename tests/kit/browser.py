@@ -70,7 +70,7 @@ class Browser:
     def click(self, selector: str) -> None:
         """Clicks at the last element of a selector."""
         self.until(f"a click at {selector}", lambda: self.one(selector).is_displayed())
-        self.one(selector).click()
+        self.until(f"a click at {selector}", lambda: self.one(selector).click() is None)  # the page can replace it
 
     def press(self, *keys: str) -> None:
         """Presses keys where the focus is."""

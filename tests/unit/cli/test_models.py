@@ -17,6 +17,7 @@ from fxai.effects import LayerOf, fx
 from fxai.messages import AuthenticationError, ModelUnavailableError
 from fxai.providers import provider_names
 from fxai.providers.http import Transport
+from fxai.providers.http.pool import ssl_context
 from fxai.providers.openai import SERVERS
 from tests.kit.command_line import Run
 from tests.kit.every import every
@@ -296,6 +297,7 @@ def test_what_the_provider_refuses_is_told(monkeypatch: pytest.MonkeyPatch, stat
 
 def test_another_server_is_asked_for_its_list(fxai: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command asks over the network; where all answers, it ends with 0."""
+    ssl_context()  # the first call reads all certificates, and a slow machine would report it
     with peer([answer(200, b'{"data": []}')]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         shown = fxai("models", "--check", "openai:qwen3")

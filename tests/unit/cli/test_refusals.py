@@ -456,3 +456,31 @@ def test_a_program_is_told_that_its_line_was_no_answer(fxai: Run, line: str) -> 
     assert getattr(answer, "approved", None) is False
     assert "is not a valid answer. wipe does not run. Answer with /approve or /deny [REASON]." in told[0]
     assert [each["message"] for each in objects if each["type"] == "refused"] == told
+
+
+BEFORE_THE_MODEL = {
+    "a service of a handler": (("--agent", f"{NEEDY}:looking", "?"), "service Db is missing"),
+    "the URL of a durable store": (("--durable", "r", "--store", "foo://bar", "?"), "--store: URL must be postgresql"),
+    "the name of a durable run": (("--durable", "", "?"), "--durable: run must have 1 to 200 characters"),
+    "the file of a durable store": (("--durable", "r", "--store", "{folder}", "?"), "is not a regular file"),
+}
+
+
+@every("case", list(BEFORE_THE_MODEL))
+def test_wrong_arguments_are_reported_before_the_model_loads(fxai: Run, tmp_path: Path, case: str) -> None:
+    """The only line on stderr is the error, because the local model writes a line when it loads."""
+    arguments, problem = BEFORE_THE_MODEL[case]
+    ended = fxai("run", *(one.format(folder=tmp_path) for one in arguments))
+
+    assert ended.code != 0
+    assert ended.err.count("\n") == 1
+    assert problem in ended.err
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://x:y/", "http://"])
+def test_an_invalid_url_of_a_server_is_wrong_use(fxai: Run, url: str) -> None:
+    """The error names the URL and shows no traceback."""
+    ended = fxai("tools", f"mcp:{url}")
+
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert f"SERVER is not a valid URL: {url!r}" in ended.err
