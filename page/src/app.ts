@@ -61,7 +61,7 @@ class Page {
     byId('to-end').addEventListener('click', () => this.toEnd());
     this.scroller.addEventListener('scroll', () => {
       this.follows = this.isNearEnd();
-      byId('to-end').hidden = this.follows;
+      byId('to-end').hidden = this.follows || !this.chat.messages.length;
     });
     const grown = new ResizeObserver(() => this.follows && this.toEnd());
     for (const one of [this.list, this.scroller]) grown.observe(one);
@@ -226,7 +226,7 @@ class Page {
 
   private toEnd() {
     this.follows = true;
-    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.scroller.scrollTop = this.chat.messages.length ? this.scroller.scrollHeight : 0;
   }
 
   /** Draws once a frame, however many chunks come. */

@@ -78,7 +78,11 @@ def test_a_conversation_is_held_and_found_again(page: Browser) -> None:
 
 
 def test_the_empty_page_offers_a_start(page: Browser) -> None:
-    """A suggestion is sent with a click, and the offer is gone."""
+    """A low window shows its start. A suggestion is sent with a click, and the offer is gone."""
+    page.show_as(width=390, height=300)
+    page.open()
+    assert page.run("return document.getElementById('scroller').scrollTop") == 0
+    page.show_as()
     assert "What can I do for you?" in page.text("#empty")
     page.click(".suggestions button")
     page.wait_for_answer("hello there")
