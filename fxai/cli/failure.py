@@ -55,7 +55,7 @@ def _failure_error(failure: object) -> CliError:
     if isinstance(failure, CliError):
         return failure
     if isinstance(failure, AiError):
-        return CliError(failure.message, failure.advice + "." * failure.advice[-1:].isalnum())
+        return model_error(failure)
     problem = str(failure)
     if isinstance(failure, BudgetExceeded):
         return _budget_error(failure)
@@ -72,6 +72,11 @@ def _failure_error(failure: object) -> CliError:
     if isinstance(failure, InvalidResult):
         return CliError(problem, "Correct the handler or the declared result type of the tool.")
     return CliError(f"run failed: {problem}", "Run it again with --debug to see more.")
+
+
+def model_error(failure: AiError) -> CliError:
+    """Return the error for a failed request to a model."""
+    return CliError(failure.message, failure.advice + "." * failure.advice[-1:].isalnum())
 
 
 def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliError:

@@ -20,6 +20,7 @@ import msgspec
 
 from fxai.cli.chat_keeper import OWNER, is_database, store_at
 from fxai.cli.exit import WRONG_USE, CliError
+from fxai.cli.failure import model_error
 from fxai.cli.job import AgentArgs, read_args
 from fxai.cli.mcp_target import read_secret
 from fxai.cli.progress import LoadProgress
@@ -81,7 +82,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         return AppOptions(
             title=title,
             page=True,
-            stream=StreamOptions(error_text=_error_text) if self.is_local else StreamOptions(),
+            stream=StreamOptions(error_text=_error_text) if self.is_local and not self.hosts else StreamOptions(),
             ag_ui=self.ag_ui,
             hosts=(*LOOPBACK, *self.hosts),
             origins=self.origins,
@@ -136,7 +137,7 @@ def _error_text(failure: object) -> str:
     from fxai.ui import StreamOptions
 
     masked = StreamOptions().error_text(failure)
-    return str(CliError(failure.message, failure.advice)) if isinstance(failure, AiError) else masked
+    return str(model_error(failure)) if isinstance(failure, AiError) else masked
 
 
 def _require_ui() -> None:

@@ -334,7 +334,7 @@ def _values(schema: Mapping[str, Any], request: str, examples: Examples) -> list
 def _words_named(request: str, examples: Examples) -> list[Any]:
     """Return the words in the request that can be the value, and the value of the examples whose requests name none.
 
-    The words of these examples' requests are no values: in "List the files", no word is a name.
+    The words of these examples' requests cannot be values. In "List the files", no word is a name.
     """
     silent = [(text, value) for text, value in examples if value not in _spans(text)]
     defaults = list(dict.fromkeys(value for _, value in silent if isinstance(value, str)))

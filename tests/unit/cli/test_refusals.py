@@ -19,7 +19,8 @@ from fxai.cli.command import cli
 from fxai.cli.exit import CliError, Outlet, writable
 from fxai.cli.input import PipedInput
 from fxai.cli.question import Consent
-from fxai.messages import Pending
+from fxai.cli.serve_command import ServeArgs
+from fxai.messages import AiError, Pending, RateLimitError
 from fxai.tools.type_hints import needed_services
 from tests.kit import needy_targets
 from tests.kit.command_line import Run
@@ -456,6 +457,21 @@ def test_a_program_is_told_that_its_line_was_no_answer(fxai: Run, line: str) -> 
     assert getattr(answer, "approved", None) is False
     assert "is not a valid answer. wipe does not run. Answer with /approve or /deny [REASON]." in told[0]
     assert [each["message"] for each in objects if each["type"] == "refused"] == told
+
+
+@pytest.mark.parametrize(
+    ("hosts", "text"),
+    [
+        ((), "openai.ask: Rate limit exceeded. Wait 7 s and retry, or send fewer requests at a time."),
+        (("chat.example.org",), "An error occurred."),
+    ],
+)
+def test_only_a_server_for_this_machine_shows_the_reason_of_a_failure(hosts: tuple[str, ...], text: str) -> None:
+    """A proxy can lead strangers to a host name, so they read the masked text."""
+    options = ServeArgs(hosts=hosts).app_options("")
+
+    assert options.stream.error_text(AiError("openai", "ask", RateLimitError(retry_after=7.0))) == text
+    assert options.stream.error_text(ValueError("secret")) == "An error occurred."
 
 
 BEFORE_THE_MODEL = {
