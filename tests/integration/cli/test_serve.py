@@ -266,7 +266,7 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no name": ((*TARGET, "--host", "0.0.0.0", "--token-env", "SHORT"), 2, "--allow-host"),
     "no token": ((*TARGET, "--token-env", "NO_SUCH_VARIABLE"), 2, "NO_SUCH_VARIABLE is not set"),
     "a short token": ((*TARGET, "--token-env", "SHORT"), 2, "16 characters"),
-    "no port": ((*TARGET, "--port", "70000"), 2, "not in the range"),
+    "no port": ((*TARGET, "--port", "70000"), 2, "must be from 0 to 65535"),
     "not our host": ((*TARGET, "--host", "192.0.2.1", "--token-env", "PATH", "--allow-host", "x"), 1, "cannot listen"),
     "no place": ((*TARGET, "--store", f"{AGENT}/chats.db"), 2, "cannot store conversations in"),
     "a file as folder": ((*TARGET, "--store", AGENT), 2, "cannot store conversations in"),
