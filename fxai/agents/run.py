@@ -58,7 +58,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.message import TextPart, UserMessage
 from fxai.messages.part import FinishReason, Part, ToolResult, Usage
 from fxai.messages.prompt import Prompt
-from fxai.messages.reason import ContentPolicyError
+from fxai.messages.reason import ContentPolicyError, GuardRefusalError
 from fxai.messages.response import Response
 from fxai.models.approved_calls import OnResolved, ResolvedHistory
 from fxai.models.compaction import Compaction, Meter
@@ -473,7 +473,11 @@ class Run:
         error = self._with_history(error)
         if not isinstance(error, RunFailed | BudgetExceeded | RenderFailed | ToolError | MemoryFailure):
             return error
-        turn = error.response.usage if isinstance(error, ToolError) and error.response is not None else Usage()
+        turn = Usage()
+        if isinstance(error, ToolError) and error.response is not None:
+            turn = error.response.usage
+        elif isinstance(error, RunFailed) and isinstance(error.reason, GuardRefusalError):
+            turn = Usage(**error.reason.usage)
         compacted = Usage() if self.growth.compacted is None else self.growth.compacted.usage
         usage = sum((step.usage for step in self.steps), turn + compacted)
         return msgspec.structs.replace(error, usage=usage)

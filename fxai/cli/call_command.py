@@ -45,6 +45,7 @@ from fxai.tools.tool_error import (
     InvalidParameters,
     InvalidResult,
     OutcomeUnknown,
+    Refused,
     encode_failure,
 )
 from fxai.tools.tool_info import CallContext
@@ -243,7 +244,7 @@ def _call_error(tool: AnyTool, failure: Any) -> Any:
     if isinstance(failure, InvalidResult):
         remedy = "Correct the handler or the declared result type of the tool."
         return CliError(str(failure), remedy, data={"type": "invalid-result", "name": failure.name})
-    if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
+    if isinstance(failure, HandlerUnavailable | OutcomeUnknown | Refused):
         return CliError(str(failure), "", data=encode_failure(failure))
     return failure
 

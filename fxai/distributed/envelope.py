@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import traceback
 from hashlib import sha256
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
@@ -34,6 +34,7 @@ from fxai.tools.tool_error import (
     InvalidParameters,
     InvalidResult,
     OutcomeUnknown,
+    Refused,
     UnknownTool,
 )
 from fxai.tools.tool_info import ToolInfo
@@ -102,6 +103,15 @@ class MisfitReason(msgspec.Struct, frozen=True, tag="invalid-result"):
 
 
 @final
+class RefusedReason(msgspec.Struct, frozen=True, tag="refused"):
+    """A guard on the worker refused the arguments or the result."""
+
+    guard: str
+    at: Literal["arguments", "result"]
+    reason: str
+
+
+@final
 class LostReason(msgspec.Struct, frozen=True, tag="lost"):
     """No answer exists. The worker did not start the handler, or its end is unknown, so that it may have run."""
 
@@ -123,7 +133,7 @@ class InterruptReason(msgspec.Struct, frozen=True, tag="interrupt"):
     """The handler was cancelled."""
 
 
-ReplyReason: TypeAlias = FailReason | MisfitReason | LostReason | DefectReason | InterruptReason
+ReplyReason: TypeAlias = FailReason | MisfitReason | LostReason | RefusedReason | DefectReason | InterruptReason
 
 
 @final
@@ -190,7 +200,7 @@ def _encode_reason(tool: ToolInfo, reason: Fail[Any] | Die | Interrupt) -> Reply
         case Interrupt():
             return InterruptReason()
         case Die(CallFailureError(failure=failure)) | Fail(
-            (InvalidResult() | HandlerUnavailable() | OutcomeUnknown()) as failure
+            (InvalidResult() | HandlerUnavailable() | OutcomeUnknown() | Refused()) as failure
         ):
             return _encode_failure(failure)
         case Fail((UnknownTool() | InvalidParameters()) as mistake):
@@ -204,7 +214,9 @@ def _encode_reason(tool: ToolInfo, reason: Fail[Any] | Die | Interrupt) -> Reply
             return FailReason(msgspec.Raw(tool.failure.encode_json_unsafe(value)))
 
 
-def _encode_failure(failure: InvalidResult | HandlerUnavailable | OutcomeUnknown) -> ReplyReason:
+def _encode_failure(failure: InvalidResult | HandlerUnavailable | OutcomeUnknown | Refused) -> ReplyReason:
+    if isinstance(failure, Refused):
+        return RefusedReason(failure.guard, failure.at, failure.reason)
     if isinstance(failure, InvalidResult):
         return MisfitReason(failure.faults, failure.declared, failure.preliminary)
     return LostReason(failure.reason, isinstance(failure, OutcomeUnknown))
@@ -224,6 +236,8 @@ def _decode_reason(tool: ToolInfo, reason: ReplyReason) -> Fail[Any] | Die | Int
         case LostReason(why, begun):
             failure = OutcomeUnknown(tool.name, why) if begun else HandlerUnavailable(tool.name, why)
             return Die(CallFailureError(failure))
+        case RefusedReason(guard, at, why):
+            return Die(CallFailureError(Refused(tool.name, guard=guard, at=at, reason=why)))
         case MisfitReason(faults, declared, preliminary):
             return Die(CallFailureError(InvalidResult(tool.name, faults, declared, preliminary)))
         case FailReason(value):

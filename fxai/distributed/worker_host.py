@@ -40,7 +40,7 @@ from fxai.distributed.envelope import (
     read_call,
 )
 from fxai.distributed.loop_thread import LoopThread, in_daemon
-from fxai.effects.cause import Cause, Die, Exit, Succeeded
+from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Await, EffectOf, Within
 from fxai.effects.layer import AnyLayer
@@ -49,7 +49,7 @@ from fxai.effects.tracing import Tracer
 from fxai.messages.prompt import Prompt
 from fxai.schema.codec import Schema
 from fxai.tools.call import Call, Outcome
-from fxai.tools.tool_error import HandlerUnavailable, OutcomeUnknown
+from fxai.tools.tool_error import HandlerUnavailable, OutcomeUnknown, Refused
 from fxai.tools.tool_info import CallKey, ToolInfo
 from fxai.tools.toolkit import bound_of
 
@@ -375,4 +375,6 @@ def _reply(tool: ToolInfo, end: Exit[Outcome, Any]) -> Reply:
         return Gave(msgspec.Raw(outcome.encoded_json))
     if isinstance(outcome.result, HandlerUnavailable | OutcomeUnknown):
         return lost_reply(outcome.result.reason, begun=isinstance(outcome.result, OutcomeUnknown))
+    if isinstance(outcome.result, Refused):
+        return encode_cause(tool, Cause((Fail(outcome.result),)))
     return Gone((FailReason(msgspec.Raw(outcome.encoded_json)),))

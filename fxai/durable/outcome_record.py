@@ -41,6 +41,7 @@ from fxai.tools.tool_error import (
     Interrupted,
     InvalidParameters,
     OutcomeUnknown,
+    Refused,
     UnknownTool,
     encode_failure,
 )
@@ -57,8 +58,9 @@ _REPORTED: Final[tuple[type[Any], ...]] = (
     InDoubt,
     Interrupted,
     OutcomeUnknown,
+    Refused,
 )
-_BY_TAG: Final[Mapping[Any, Callable[[str, str], Any]]] = {kind.__struct_config__.tag: kind for kind in _REPORTED}
+_BY_TAG: Final[Mapping[Any, Callable[..., Any]]] = {kind.__struct_config__.tag: kind for kind in _REPORTED}
 
 
 def end_of(path: str, outcome: Outcome) -> Ended:
@@ -79,7 +81,8 @@ def bad_end_of(path: str, tool: ToolInfo, cause: Cause[Any]) -> Ended:
         return Ended(path, "broken", repr(cause.squash()))
     if isinstance(error, HandlerFailed):
         return Ended(path, "error", tool.failure.encode_unsafe(cast(Any, error).error))
-    if isinstance(error, UnknownTool | InvalidParameters | HandlerUnavailable):
+    is_refused = isinstance(error, Refused) and error.at == "arguments"
+    if is_refused or isinstance(error, UnknownTool | InvalidParameters | HandlerUnavailable):
         return Ended(path, "refused")
     return Ended(path, "broken", str(error))
 
@@ -103,7 +106,7 @@ def read_outcome(tool: ToolInfo, name: str, ended: Ended) -> AnyEffect:
         case "error":
             return FailCause(Cause((Fail(HandlerFailed(name, tool.failure.decode_unsafe(value))),)))
         case _:
-            failure = _BY_TAG[value["type"]](value["name"], value["reason"])
+            failure = _BY_TAG[value["type"]](**{key: one for key, one in value.items() if key != "type"})
             return Succeed(Outcome(failure, value, is_failure=True))
 
 

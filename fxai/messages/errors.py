@@ -17,6 +17,7 @@
     ├── InvalidApprovalError                  an untrusted answer to an approval request
     ├── InvalidUserInputError                 a part of the prompt cannot be sent
     ├── ContextOverflowError                  prompt and answer exceed the context window of the model
+    ├── GuardRefusalError                     a guard of the program refused the request or the answer
     ├── ModelUnavailableError                 the model is unknown, or not on this machine
     └── UnknownError                          any other error
 

@@ -427,6 +427,34 @@ _MODEL_MESSAGES: dict[ModelProblem, tuple[str, str]] = {
 
 
 @final
+class GuardRefusalError(ReasonBase, frozen=True):
+    """A request or an answer that a guard of the program refused. The request is not retryable.
+
+    Attributes:
+        guard: The name of the guard.
+        at: `"request"` if fxai sent nothing to the model, or `"response"` if the model answered.
+        description: The reason of the guard.
+        sent: The number of characters of the answer that the reader of a stream had already received.
+        usage: The known token numbers of the refused answer, by the names of the fields of `Usage`.
+    """
+
+    __advice__: ClassVar[str] = "The guard will refuse the same content again. Change the request"
+
+    guard: str
+    at: Literal["request", "response"]
+    description: str = ""
+    sent: int = 0
+    usage: dict[str, int] = {}
+
+    def __hash__(self) -> int:
+        return hash((self.guard, self.at, self.description, self.sent))  # a dict is not hashable
+
+    def __summary__(self) -> str:
+        left = f" after {self.sent} characters of it had left" if self.sent else ""
+        return sentence(f"The guard {self.guard!r} refused the {self.at}{left}", self.description)
+
+
+@final
 class ModelUnavailableError(ReasonBase, frozen=True):
     """A model that cannot be used. The request is not retryable."""
 
@@ -476,6 +504,7 @@ Reason: TypeAlias = (
     | InvalidApprovalError
     | InvalidUserInputError
     | ContextOverflowError
+    | GuardRefusalError
     | ModelUnavailableError
     | UnknownError
 )

@@ -23,6 +23,17 @@ from fxai.models.token_count import CountMethod, TokenCount, estimated_tokens
 if TYPE_CHECKING:
     from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector, batched, similarity
     from fxai.models.file_store import FileIndex, FileStore, UploadedFile
+    from fxai.models.guard import Guard, GuardReturn, Refuse, Streaming, rewrite_text
+    from fxai.models.interceptor import (
+        InterceptedCall,
+        Interceptor,
+        LeftRunError,
+        RunInfo,
+        StepInfo,
+        TurnInfo,
+        WorkInfo,
+        intercept,
+    )
     from fxai.models.limited_model import limit
     from fxai.models.model_facts import FactSource, ModelFacts, common_facts, nearest_effort
     from fxai.models.partial_object import ObjectPart
@@ -47,8 +58,13 @@ __all__ = [
     "FactSource",
     "FileIndex",
     "FileStore",
+    "Guard",
+    "GuardReturn",
+    "InterceptedCall",
+    "Interceptor",
     "LanguageModel",
     "LeftOut",
+    "LeftRunError",
     "Limit",
     "ModelFacts",
     "ModelInfo",
@@ -62,23 +78,31 @@ __all__ = [
     "Price",
     "PriceTable",
     "ReasoningEffort",
+    "Refuse",
     "Repair",
     "RoundOptions",
+    "RunInfo",
+    "StepInfo",
+    "Streaming",
     "TokenCount",
     "ToolChoice",
     "ToolChoices",
+    "TurnInfo",
     "UploadedFile",
     "Vector",
+    "WorkInfo",
     "batched",
     "common_facts",
     "estimated_tokens",
     "fallback",
+    "intercept",
     "is_refusal",
     "limit",
     "nearest_effort",
     "per_step",
     "repair_by_model",
     "retryable",
+    "rewrite_text",
     "similarity",
     "unavailable",
 ]
@@ -87,6 +111,8 @@ __all__ = [
 _MODULES = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
     "file_store": "FileIndex FileStore UploadedFile",
+    "guard": "Guard GuardReturn Refuse Streaming rewrite_text",
+    "interceptor": "InterceptedCall Interceptor LeftRunError RunInfo StepInfo TurnInfo WorkInfo intercept",
     "limited_model": "Allowances Limit limit",
     "model_facts": "FactSource ModelFacts common_facts nearest_effort",
     "partial_object": "ObjectPart",

@@ -77,6 +77,7 @@ from fxai.tools.tool_error import (
     Interrupted,
     InvalidParameters,
     OutcomeUnknown,
+    Refused,
     ToolError,
     UnknownTool,
     failed_result,
@@ -592,7 +593,7 @@ class RoundTurn:
             value: Any = cast(Any, error).error
             encoded = self._resolution.tools[error.name].failure.encode_unsafe(value)
             result = ToolResult(call.id, call.name, value, encoded, is_failure=True, dynamic=call.dynamic)
-        elif isinstance(error, UnknownTool | InvalidParameters | HandlerUnavailable | OutcomeUnknown):
+        elif isinstance(error, UnknownTool | InvalidParameters | HandlerUnavailable | OutcomeUnknown | Refused):
             result = failed_result(call, error)
         else:
             result = failed_result(call, explain_break(call, cause))

@@ -31,6 +31,7 @@ from fxai.tools.tool_error import (
     InvalidResult,
     NotRun,
     OutcomeUnknown,
+    Refused,
     ToolError,
     UnknownTool,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "ProviderTool",
+    "Refused",
     "Sourced",
     "SubCall",
     "SubCalls",

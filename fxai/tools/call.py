@@ -67,6 +67,7 @@ from fxai.tools.tool_error import (
     InvalidParameters,
     InvalidResult,
     OutcomeUnknown,
+    Refused,
     ToolError,
     UnknownTool,
     encode_failure,
@@ -466,7 +467,7 @@ def _beside(resolved: EffectOf[Outcome, ToolError], others: Cause[Any]) -> Effec
 
 def _ended_outcome(tool: ToolInfo, failure: CallFailure) -> EffectOf[Outcome, ToolError]:
     """Return the outcome of a call whose handler returned no result."""
-    if tool.failure_mode == "return" and isinstance(failure, HandlerUnavailable | OutcomeUnknown):
+    if tool.failure_mode == "return" and isinstance(failure, HandlerUnavailable | OutcomeUnknown | Refused):
         return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
     return FailCause(Cause((Fail(failure),)))
 

@@ -51,7 +51,7 @@ from fxai.tools.handler import (
     context_of,
 )
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, OutcomeUnknown, encode_failure
+from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, OutcomeUnknown, Refused, encode_failure
 from fxai.tools.tool_info import CallContext, NeedsApproval, ToolInfo
 from fxai.tools.tool_options import ToolOptions
 
@@ -391,7 +391,7 @@ class _Run:
         if type(failure) is HandlerFailed:
             tool = self._tools[failure.name]
             return self._record(at, SubError(tool.failure.encode_unsafe(failure.error)))
-        if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
+        if isinstance(failure, HandlerUnavailable | OutcomeUnknown | Refused):
             return self._record(at, SubError(encode_failure(failure)))
         return FailCause(Cause((Die(TypeError(str(failure))),)))  # an invalid result is a bug of the handler
 

@@ -2,7 +2,8 @@
 
 The model can correct `UnknownTool` and `InvalidParameters`, so it receives them. `HandlerFailed` contains the typed
 failure of a handler. `InvalidResult` is a mistake of the handler. `HandlerUnavailable` and `OutcomeUnknown` concern
-handlers in other processes: fxai could not reach the handler, or received no result from it. `Denied`,
+handlers in other processes: fxai could not reach the handler, or received no result from it. `Refused` is the refusal
+of a guard, see `fxai.models.guard`. `Denied`,
 `ApprovalExpired`, `ApprovalUnavailable`, and `Interrupted` contain the reason why fxai did not run a call. `InDoubt`
 means that the call may have run. Every other exception is a defect, and no model sees it.
 
@@ -13,7 +14,7 @@ unknown tool 'wether' (did you mean 'weather'?). Call one of these tools: weathe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Generic, TypeAlias, cast, final
+from typing import Any, Final, Generic, Literal, TypeAlias, cast, final
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -147,16 +148,33 @@ class OutcomeUnknown(ToolError, frozen=True, tag="outcome-unknown"):
 
 
 @final
+class Refused(ToolError, frozen=True, tag="refused"):
+    """A guard refused the arguments or the result of the call.
+
+    `at` is `"arguments"` if the handler did not run, or `"result"` if the handler ran.
+    """
+
+    guard: str
+    """The name of the guard."""
+    at: Literal["arguments", "result"]
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        return f"guard {self.guard!r} refused the {self.at} of {self.name!r}: {self.reason}"
+
+
+@final
 class CallFailureError(Exception):
     """An exception that ends a handler with the typed failure `failure` of its call.
 
     Raise it in a substitute for a handler, such as a layer that runs handlers in another process. An `InvalidResult`
-    enters the error channel. fxai treats the two other failures like a failure of the handler. With the failure mode
+    enters the error channel. fxai treats the other failures like a failure of the handler. With the failure mode
     `"return"`, they are a failed outcome for the model. `tool.call` knows only the failures of the handler, so there
     this exception is a defect.
     """
 
-    def __init__(self, failure: InvalidResult | HandlerUnavailable | OutcomeUnknown) -> None:
+    def __init__(self, failure: InvalidResult | HandlerUnavailable | OutcomeUnknown | Refused) -> None:
         super().__init__(failure)
         self.failure = failure
 
@@ -209,7 +227,7 @@ class Interrupted(NotRun, frozen=True, tag="execution-interrupted"):
 
 
 CallFailure: TypeAlias = (
-    UnknownTool | InvalidParameters | HandlerFailed[Any] | InvalidResult | HandlerUnavailable | OutcomeUnknown
+    UnknownTool | InvalidParameters | HandlerFailed[Any] | InvalidResult | HandlerUnavailable | OutcomeUnknown | Refused
 )
 """Every class of `ToolError`."""
 
@@ -218,13 +236,14 @@ Unanswered: TypeAlias = (
     | InvalidParameters
     | HandlerUnavailable
     | OutcomeUnknown
+    | Refused
     | Denied
     | ApprovalExpired
     | ApprovalUnavailable
     | InDoubt
     | Interrupted
 )
-"""A failure of a call whose handler did not run or whose result was lost."""
+"""A failure of a call whose handler did not run, or whose result was lost or refused."""
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
@@ -256,7 +275,8 @@ def encode_failure(failure: Unanswered) -> dict[str, Any]:
     if isinstance(failure, UnknownTool):
         about = {"known": list(failure.known), **_repair(failure.repair), "message": str(failure)}
         return {"type": "unknown-tool", "name": failure.name, **about}
-    return {"type": failure.__struct_config__.tag, "name": failure.name, "reason": failure.reason}
+    data = {"type": failure.__struct_config__.tag, "name": failure.name, "reason": failure.reason}
+    return {**data, "guard": failure.guard, "at": failure.at} if isinstance(failure, Refused) else data
 
 
 def _repair(why: str | None) -> dict[str, Any]:

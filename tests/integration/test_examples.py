@@ -59,6 +59,11 @@ SAID = {
         "height Rome: {'error': {'type': 'unknown-tool', 'name': 'height', 'known': ['weather', 'people']",
         "The station in Oslo was asked 2 times, the one in Rome 3 times.",
     ],
+    "55_guards.py": [
+        "  sent: To ann@example.org: Hello.\nThe model received: Greet <email-1>, then read the news.\n",
+        "Third call: guard 'no-exfiltration' refused the arguments of 'send_mail': the conversation contains data",
+        "Answer: I wrote to ann@example.org.",
+    ],
     "60_approvals_and_chat.py": [
         "Agreed:\n  sent to mum@home.example: I moved.\n  waits: send {'to': 'bank@example.com', 'text': 'I moved.'}\n",
         "  sent to bank@example.com: I moved.\n  Both know now.\n",

@@ -206,7 +206,7 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 389,
     "modules with one importer and under 120 lines": 10,
-    "lines": 112_300,
+    "lines": 110_900,  # 700 for guards, 200 for the inbox and the usage of more kinds of runs
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 101,

@@ -78,6 +78,7 @@ from fxai.tools.tool_error import (
     Interrupted,
     InvalidParameters,
     OutcomeUnknown,
+    Refused,
     UnknownTool,
     encode_failure,
 )
@@ -350,7 +351,9 @@ class Exchange:
             return tool.tool.failure.encode_unsafe(cast(Any, failure).error)
         if isinstance(failure, Timeout):
             return encode_failure(Interrupted(tool.tool.name, f"the call took longer than {failure.seconds:g} seconds"))
-        if isinstance(failure, InvalidParameters | HandlerUnavailable | OutcomeUnknown | Denied | Interrupted):
+        if isinstance(
+            failure, InvalidParameters | HandlerUnavailable | OutcomeUnknown | Refused | Denied | Interrupted
+        ):
             return encode_failure(failure)
         raise self._internal_error(tool, cause)
 

@@ -21,14 +21,15 @@ stages before it. To combine two aspects, write `outer.and_then(inner)`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from typing import Any, Generic, final, overload
+from typing import TYPE_CHECKING, Any, Generic, cast, final, overload
 
 import msgspec
 from returns.io import IOResult
 from returns.maybe import Maybe
 from returns.result import Failure, Result, Success
-from typing_extensions import TypeAliasType, TypeVar
+from typing_extensions import TypeAliasType, TypeVar, override
 
 from fxai.effects.cause import Cause, Exit, Succeeded
 from fxai.effects.constructor import is_plain_awaitable, lift_any
@@ -51,6 +52,9 @@ from fxai.tools.handler import (
 from fxai.tools.identity import Identity
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_info import CallContext, ToolInfo
+
+if TYPE_CHECKING:
+    from fxai.messages.prompt import Prompt
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")
@@ -112,10 +116,28 @@ HookReturn = TypeAliasType(
 Wrap = Callable[[Invocation[Any], AnyEffect], AnyEffect]
 """A function that wraps the effect of a handler or of an inner aspect."""
 
+
+class Gate(ABC):
+    """A wrap that can change the parameters of a call. Guards use it."""
+
+    holds_preliminary: bool = False
+    """True if no preliminary value leaves the handler."""
+
+    @abstractmethod
+    def pass_on(self, call: Invocation[Any], proceed: Callable[[Any], AnyEffect], around: ContextOf[Any]) -> AnyEffect:
+        """Return the effect of the call.
+
+        Args:
+            call: The call.
+            proceed: Returns the effect of the handler and of the inner aspects for parameters.
+            around: The services when fxai built the layer.
+        """
+
+
 Wrapping = Callable[[ContextOf[Any], ContextOf[Any]], ContextOf[Any]]
 """A function that wraps the handlers of a context. Its arguments are this context and the context of services."""
 
-_Wraps = tuple[tuple[Identity | None, Wrap], ...]  # innermost first
+_Wraps = tuple[tuple[Identity | None, Wrap | Gate], ...]  # innermost first
 
 
 @final
@@ -177,27 +199,40 @@ def _format(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: Any
 
 def _answer(returned: Any, call: Invocation[Any], hook: str) -> AnyEffect:
     """Return the effect of a hook's answer, which is a `Return` or None."""
-    if returned is None or returned.__class__ is Return:
+    return hook_answer(returned, (Return,), lambda given: _advice(given, call, hook))
+
+
+def hook_answer(returned: Any, kinds: tuple[type[Any], ...], advise: Callable[[Any], str]) -> AnyEffect:
+    """Return the effect of the answer of a hook.
+
+    Args:
+        returned: The value that the hook returned.
+        kinds: The classes of an answer. None is always an answer.
+        advise: Returns the message of the `TypeError` for any other value.
+    """
+    if returned is None or returned.__class__ in kinds:
         return Succeed(returned)
     if is_plain_awaitable(returned):
-        return AwaitExit(lambda fiber: _await(returned, call, hook, fiber))
+        return AwaitExit(lambda fiber: _await(returned, kinds, advise, fiber))
     effect = None if isinstance(returned, Maybe) else lift_any(returned)
     if effect is None:
-        raise TypeError(_advice(returned, call, hook))
-    return effect.map(lambda given: _check(given, call, hook))
+        raise TypeError(advise(returned))
+
+    def check(given: Any) -> Any:
+        if given is None or given.__class__ in kinds:
+            return given
+        raise TypeError(advise(given))
+
+    return effect.map(check)
 
 
-async def _await(awaitable: PlainAwaitable[Any], call: Invocation[Any], hook: str, fiber: Fiber) -> Exit[Any, Any]:
+async def _await(
+    awaitable: PlainAwaitable[Any], kinds: tuple[type[Any], ...], advise: Callable[[Any], str], fiber: Fiber
+) -> Exit[Any, Any]:
     given = await awaitable
-    if given is None or given.__class__ is Return:
+    if given is None or given.__class__ in kinds:
         return Succeeded(given)
-    return await run_fiber(_answer(given, call, hook), fiber.env)
-
-
-def _check(given: Any, call: Invocation[Any], hook: str) -> Any:
-    if given is None or given.__class__ is Return:
-        return given
-    raise TypeError(_advice(given, call, hook))
+    return await run_fiber(hook_answer(given, kinds, advise), fiber.env)
 
 
 def _advice(given: Any, call: Invocation[Any], hook: str) -> str:
@@ -218,7 +253,7 @@ class Ring(msgspec.Struct, frozen=True):
 
     only: Identity | None
     """The tool whose handler the aspect wraps, or None for every handler."""
-    start: Callable[[], Wrap]
+    start: Callable[[], Wrap | Gate]
     """A function that creates the wrap and its state. fxai calls it once when it builds a layer."""
 
 
@@ -285,7 +320,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         Raises:
             SchemaError: If the tool is external. It has no handler in this program.
         """
-        return Aspect((Ring(_identity_of(tool), AspectHooks(before, after, recover, format)),))
+        return Aspect((Ring(identity_of(tool), AspectHooks(before, after, recover, format)),))
 
     @overload
     @staticmethod
@@ -310,16 +345,16 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         Raises:
             SchemaError: If the tool is external. It has no handler in this program.
         """
-        return Aspect((Ring(_identity_of(tool), Around(f)),))
+        return Aspect((Ring(identity_of(tool), Around(f)),))
 
     @staticmethod
-    def of(start: Callable[[], Wrap], tool: AnyTool | None = None) -> Aspect:
+    def of(start: Callable[[], Wrap | Gate], tool: AnyTool | None = None) -> Aspect:
         """Return an aspect with state. fxai calls `start` when it builds a layer. `start` returns the wrap.
 
         Raises:
             SchemaError: If the tool is external. It has no handler in this program.
         """
-        return Aspect((Ring(_identity_of(tool), start),))
+        return Aspect((Ring(identity_of(tool), start),))
 
     # -- composition
 
@@ -367,7 +402,12 @@ def _apply(wraps: _Wraps, given: ContextOf[Any], around: ContextOf[Any]) -> Cont
     return ContextOf(services)
 
 
-def _identity_of(tool: AnyTool | None) -> Identity | None:
+def identity_of(tool: AnyTool | None) -> Identity | None:
+    """Return the identity of the tool that an aspect wraps, or None for all tools.
+
+    Raises:
+        SchemaError: If the tool is external. It has no handler in this program.
+    """
     if tool is None:
         return None
     if not tool.requires_handler:
@@ -398,11 +438,12 @@ class Around(msgspec.Struct, frozen=True):
 class Wrapped:
     """A handler with aspects in a context, and the services at the time when fxai built it."""
 
-    __slots__ = ("_around", "_inner", "_wraps")
+    __slots__ = ("_around", "_gates", "_inner", "_wraps")
 
-    def __init__(self, inner: Answering, wraps: tuple[Wrap, ...], around: ContextOf[Any]) -> None:
+    def __init__(self, inner: Answering, wraps: tuple[Wrap | Gate, ...], around: ContextOf[Any]) -> None:
         self._inner = inner
         self._wraps = wraps  # innermost first
+        self._gates = [at for at, wrap in enumerate(wraps) if isinstance(wrap, Gate)]
         self._around = around
 
     @property
@@ -421,12 +462,61 @@ class Wrapped:
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         """Return the effect of the handler with the aspects around it."""
-        inner = self._inner
-        run: AnyEffect = Suspend(lambda: answer_effect(inner.answer(params, tool, call, services)))
-        # The handler uses its own services, not the services of the aspects.
-        effect: AnyEffect = Local(run, lambda _: services)
         invocation: Invocation[Any] = Invocation(params, context_of(tool, call))
-        for wrap in self._wraps:
-            effect = wrap(invocation, effect)
+        effect = self._wrap(len(self._wraps), len(self._gates), invocation, tool, call, services)
         context = self._around.merge(services)
         return Local(effect, lambda _: context)
+
+    def _wrap(
+        self,
+        end: int,
+        gates: int,
+        invocation: Invocation[Any],
+        tool: ToolInfo,
+        call: CallInfo | None,
+        services: ContextOf[Any],
+    ) -> AnyEffect:
+        """Return the effect of the handler in its first `end` aspects, `gates` of which are gates."""
+        inner, begin = self._inner, 0
+        effect: AnyEffect
+        if gates:
+            at = self._gates[gates - 1]
+            gate, begin = cast(Gate, self._wraps[at]), at + 1
+            if gate.holds_preliminary and call is not None:
+                call = _Silent(call)
+
+            def proceed(params: Any) -> AnyEffect:
+                given = invocation if params is invocation.params else Invocation(params, invocation.context)
+                return self._wrap(at, gates - 1, given, tool, call, services)
+
+            effect = gate.pass_on(invocation, proceed, self._around)
+        else:
+            run: AnyEffect = Suspend(lambda: answer_effect(inner.answer(invocation.params, tool, call, services)))
+            # The handler uses its own services, not the services of the aspects.
+            effect = Local(run, lambda _: services)
+        for wrap in self._wraps[begin:end]:
+            effect = cast(Wrap, wrap)(invocation, effect)
+        return effect
+
+
+@final
+class _Silent(CallInfo):
+    """A call whose handler emits no preliminary values."""
+
+    def __init__(self, call: CallInfo) -> None:
+        self._call = call
+
+    @property
+    @override
+    def prompt(self) -> Prompt | None:
+        return self._call.prompt
+
+    @property
+    @override
+    def emit(self) -> None:
+        return None
+
+    @override
+    def context(self, tool: ToolInfo) -> CallContext:
+        whole = self._call.context(tool)
+        return CallContext(tool, whole.call_id, self._call.prompt, whole.deadline, key=whole.key)
