@@ -129,7 +129,7 @@ class Inbox(Service):
         return left
 
     def _send(self, given: PromptInput, delivery: Literal["steer", "queue"], id_: str | None) -> EffectOf[None]:
-        messages = _user_messages(given)
+        messages = user_messages(given)
 
         def send() -> None:
             message = InboxMessage(messages, delivery, id_ or secrets.token_urlsafe(12))
@@ -187,7 +187,13 @@ class Inbox(Service):
         return None if self._on_join is None else self._on_join(joined)
 
 
-def _user_messages(given: PromptInput) -> tuple[UserMessage, ...]:
+def user_messages(given: PromptInput) -> tuple[UserMessage, ...]:
+    """Return the user messages of an input.
+
+    Raises:
+        TypeError: If a message is not a user message.
+        ValueError: If the input contains no message.
+    """
     prompt = Prompt.make(given)
     if not len(prompt):
         raise ValueError("message must not be empty. Pass text, or a user message.")
@@ -214,4 +220,4 @@ def _read(data: Any) -> tuple[UserMessage, ...]:
     read = Prompt.from_data(data)
     if not isinstance(read, Success):
         raise ValueError(str(read.failure()))
-    return _user_messages(read.unwrap())
+    return user_messages(read.unwrap())

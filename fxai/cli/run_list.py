@@ -145,7 +145,9 @@ def show_run(runs: Runs, run: str, out: TextIO, *, as_json: bool = False, color:
         steps = [msgspec.to_builtins(step) for step in report.steps]
         began = None if report.input is None else report.input.prompt
         state = msgspec.to_builtins(report.state)
-        out.write(json_line({"ok": True, **state, "prompt": began, "steps": steps, "open": questions}))
+        unread = [msgspec.to_builtins(one) for one in report.unread]
+        shown = {"prompt": began, "steps": steps, "open": questions, "unread": unread}
+        out.write(json_line({"ok": True, **state, **shown}))
         return True
     screen = console(out, color)
     screen.print(_line(report.state))
@@ -154,6 +156,8 @@ def show_run(runs: Runs, run: str, out: TextIO, *, as_json: bool = False, color:
     for question in report.questions:
         screen.print(f"  {question.id}: {one_line(_name(question))}: {one_line(question.reason)}")
         screen.print(f"    fxai runs answer {one_line(run)} {question.id} --{' | --'.join(question.replies)}")
+    for sent in report.unread:
+        screen.print(f"  unread message ({sent.delivery}): {one_line(sent.text)}")
     return True
 
 
@@ -280,6 +284,26 @@ def cancel_run(runs: Runs, run: str, out: TextIO, *, as_json: bool) -> bool:
         out.write(json_line({"ok": True, "run": run}))
     else:
         console(out, None).print(f"cancelled: {one_line(run)}")
+    return True
+
+
+def steer_run(runs: Runs, run: str, message: str, out: TextIO, *, queue: bool, id: str | None, as_json: bool) -> bool:
+    """Send a message to a run.
+
+    Raises:
+        CliError: If the message is blank, or the run cannot read it.
+    """
+    if not message.strip():
+        raise CliError("MESSAGE must not be blank", "Pass the text for the run.", code=WRONG_USE)
+    send = runs.queue if queue else runs.steer
+    value_of(_explain(send(run, message, id=id)))
+    if as_json:
+        out.write(json_line({"ok": True, "run": run, "delivery": "queue" if queue else "steer"}))
+        return True
+    status = value_of(_explain(runs.show(run))).state.status
+    moment = "after its answer" if queue else "before its next request"
+    follows = "" if status == "running" else f" {_follows(runs, run)}"
+    console(out, None).print(f"sent: {one_line(run)} reads the message {moment}.{follows}")
     return True
 
 

@@ -1,7 +1,7 @@
-"""The commands `fxai runs`. Use them to list, answer, cancel, resume, and compare durable runs, and to start workers.
+"""The commands `fxai runs`. Use them to list, answer, steer, cancel, resume, and compare runs, and to start workers.
 
 >>> sorted(runs.commands)
-['answer', 'cancel', 'diff', 'list', 'record', 'replay', 'resume', 'show', 'submit', 'work']
+['answer', 'cancel', 'diff', 'list', 'record', 'replay', 'resume', 'show', 'steer', 'submit', 'work']
 """
 
 from __future__ import annotations
@@ -62,6 +62,15 @@ Examples:
 
 Exit codes: 1 the worker could not start, 2 wrong use, 130 and 143 stopped by a signal.
 """
+_MORE_STEER: Final = """A run that fxai run --durable started reads the message. The program of another run
+must provide an Inbox. A stopped run reads the message when it resumes. To list the messages that RUN has not read, use
+fxai runs show RUN.
+
+\b
+Examples:
+  fxai runs steer order-17 "Ship it to Oslo instead."
+  fxai runs steer order-17 --queue "Then write the invoice."
+"""
 _MORE_RESUME: Final = """Pass the same agent as at the start of the run. fxai compares its requests with the recorded
 requests. If the program changed, pass --on-change continue to continue with the new program.
 
@@ -105,7 +114,7 @@ _IGNORE: Final = click.option(
 @click.group("runs", cls=option.Group, epilog=_MORE, **option.GROUP)
 @click.pass_context
 def runs(context: click.Context) -> None:
-    """List, show, answer, cancel, resume, and compare durable runs."""
+    """List, show, answer, steer, cancel, resume, and compare durable runs."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -193,6 +202,25 @@ def cancel(run: str, store: str | None, as_json: bool, debug: bool) -> None:
         from fxai.cli.run_list import cancel_run, runs_at
 
         return cancel_run(runs_at(store), run, out, as_json=as_json)
+
+    run_command(work, as_json=as_json, debug=debug)
+
+
+@runs.command(epilog=_MORE_STEER)
+@click.argument("run")
+@click.argument("message")
+@click.option("--queue", is_flag=True, help="Wait for the answer of RUN. Default: join its next request.")
+@click.option("--id", metavar="ID", help="Id of the message. fxai ignores a second message with this id.")
+@_STORE
+@option.as_json
+@option.debug
+def steer(run: str, message: str, queue: bool, id: str | None, store: str | None, as_json: bool, debug: bool) -> None:
+    """Send MESSAGE to RUN, which any process can run."""
+
+    def work(out: TextIO, _: TextIO) -> bool:
+        from fxai.cli.run_list import runs_at, steer_run
+
+        return steer_run(runs_at(store), run, message, out, queue=queue, id=id, as_json=as_json)
 
     run_command(work, as_json=as_json, debug=debug)
 

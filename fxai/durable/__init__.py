@@ -11,6 +11,7 @@ from fxai.durable.failure import (
     QuestionUnknown,
     Reply,
     RunCancelled,
+    RunEnded,
     RunOwned,
     RunQuestion,
     RunUnknown,
@@ -18,7 +19,7 @@ from fxai.durable.failure import (
 )
 from fxai.durable.layer import OnChange, durable
 from fxai.durable.program import step, version
-from fxai.durable.record import RunState, RunStatus
+from fxai.durable.record import RunState, RunStatus, Sent
 from fxai.durable.runs import RunReport, Runs, RunStep
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "QuestionUnknown",
     "Reply",
     "RunCancelled",
+    "RunEnded",
     "RunOwned",
     "RunQuestion",
     "RunReport",
@@ -40,6 +42,7 @@ __all__ = [
     "RunUnknown",
     "RunWaiting",
     "Runs",
+    "Sent",
     "durable",
     "step",
     "version",

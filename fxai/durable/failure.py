@@ -261,6 +261,15 @@ class RunCancelled(DurableFailure, frozen=True, tag="cancelled"):
 
 
 @final
+class RunEnded(DurableFailure, frozen=True, tag="ended"):
+    """The run ended before the message, so that it cannot read the message."""
+
+    @override
+    def __str__(self) -> str:
+        return f"the run {self.run!r} has ended and reads no message. Start another run with the message."
+
+
+@final
 class ProgramChanged(DurableFailure, frozen=True, tag="changed"):
     """The program differs from the program that started the run."""
 

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from fxai.durable.failure import Reply, RunQuestion
+from fxai.messages.prompt import Prompt
 from fxai.schema.data import JSON_ERRORS
 
 RunStatus: TypeAlias = Literal["queued", "running", "waiting", "done", "failed", "cancelled", "stopped"]
@@ -166,6 +167,22 @@ class CancelWish(Record, frozen=True, tag="cancelled"):
 
 
 @final
+class Sent(Record, frozen=True, tag="sent"):
+    """A program has sent a message to the run, for the inbox of the program that runs it."""
+
+    id: str
+    delivery: Literal["steer", "queue"]
+    messages: list[Any]
+    """The user messages, in the form of `Prompt.to_data`."""
+    at: float
+
+    @property
+    def text(self) -> str:
+        """The text of the messages."""
+        return " ".join(message.text for message in Prompt.make(self.messages) if message.role == "user")
+
+
+@final
 class Closed(TimedRecord, frozen=True, tag="closed"):
     """The program of the run has ended."""
 
@@ -176,7 +193,19 @@ class Closed(TimedRecord, frozen=True, tag="closed"):
 
 
 AnyRecord: TypeAlias = (
-    Opened | Submitted | Input | Entered | TurnRecord | Begun | Ended | Timer | Closed | Asked | Answered | CancelWish
+    Opened
+    | Submitted
+    | Input
+    | Entered
+    | TurnRecord
+    | Begun
+    | Ended
+    | Timer
+    | Closed
+    | Asked
+    | Answered
+    | Sent
+    | CancelWish
 )
 """The union of all records."""
 
@@ -269,6 +298,7 @@ class Known:
         "parts",
         "queued",
         "run",
+        "sent",
         "steps",
         "submitted",
         "time",
@@ -286,6 +316,8 @@ class Known:
         self.queued: bool = False
         """True if the run was submitted, and no worker has started or resumed it since."""
         self.input: Input | None = None
+        self.sent: dict[str, Sent] = {}
+        """The messages to the run from other programs, by their ids."""
         self.closed: Closed | None = None
         self.cancelled: CancelWish | None = None
         self.before: int = 0
@@ -314,6 +346,8 @@ class Known:
                 self.queued = True
             case Input():
                 self.input = record
+            case Sent():
+                _ = self.sent.setdefault(record.id, record)
             case CancelWish():
                 self.cancelled = record
             case Closed():
@@ -364,6 +398,15 @@ class Known:
                 continue
             if not any(other.last > part.last and _follows(name, other, path) for name, other in parts):
                 part.turn = None
+
+    @property
+    def unread(self) -> tuple[Sent, ...]:
+        """The messages from other programs that no inbox of the run has read, in the order of their arrival."""
+        if not self.sent:
+            return ()
+        values: list[Any] = [one.ended.value for path, one in [*self.parts.items()] if "/inbox " in path and one.ended]
+        read: set[str] = {one[1] for value in values for one in value}
+        return tuple([one for one in [*self.sent.values()] if one.id not in read])
 
     @property
     def questions(self) -> tuple[RunQuestion, ...]:

@@ -16,6 +16,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.agents.answer import Answer
+from fxai.agents.inbox import InboxMessage, decode_messages, encode_messages
 from fxai.agents.state import StateStore
 from fxai.durable.failure import ProgramChanged, RunWaiting
 from fxai.durable.frame import (
@@ -44,6 +45,7 @@ from fxai.durable.outcome_record import (
     why_in_doubt,
 )
 from fxai.durable.record import Answered, Begun, Ended, Entered, Part, TurnRecord
+from fxai.durable.run_journal import RunJournal
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
@@ -293,12 +295,21 @@ class Replay(Interceptor):
         def choose(context: ContextOf[Any]) -> AnyEffect:
             frame = _frame(context)
             path = frame.at(about.name) if about.unique else frame.next(about.name)
-            return Generate(_work, (frame, about, path, working, context.find(StateStore)), {})
+            is_inbox = about.encode is encode_messages
+            doing = working.map(partial(_add_sent, frame.journal)) if is_inbox else working
+            return Generate(_work, (frame, about, path, doing, context.find(StateStore)), {})
 
         return Within(choose)
 
 
 # -- helpers in a frame
+
+
+def _add_sent(journal: RunJournal, found: tuple[InboxMessage, ...]) -> tuple[InboxMessage, ...]:
+    """Return new messages of an inbox, and the messages from other programs that no inbox of the run has read."""
+    here = {one.id for one in found}
+    unread = [[one.delivery, one.id, one.messages] for one in journal.known.unread if one.id not in here]
+    return (*found, *decode_messages(unread))
 
 
 def _frame(context: ContextOf[Any]) -> Frame:

@@ -11,16 +11,27 @@ run 'order-17' does not exist in this process. To list the runs, run fxai runs l
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeVar, cast, final
 
 import msgspec
 from typing_extensions import override
 
-from fxai.durable.failure import JournalFailure, QuestionUnknown, Reply, RunCancelled, RunOwned, RunQuestion, RunUnknown
-from fxai.durable.record import Answered, CancelWish, Input, Part, RunState, RunStatus
+from fxai.agents.inbox import user_messages
+from fxai.durable.failure import (
+    JournalFailure,
+    QuestionUnknown,
+    Reply,
+    RunCancelled,
+    RunEnded,
+    RunOwned,
+    RunQuestion,
+    RunUnknown,
+)
+from fxai.durable.record import Answered, CancelWish, Input, Part, RunState, RunStatus, Sent
 from fxai.durable.run_journal import COLUMNS, FORM, RunJournal
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import for_each
@@ -28,6 +39,7 @@ from fxai.effects.constructor import attempt_work, fail
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Generate, Succeed
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
+from fxai.messages.prompt import Prompt, PromptInput
 from fxai.storage.journal import Selection
 from fxai.storage.journal_store import JournalStore, ProcessJournals, TableJournals
 
@@ -56,6 +68,8 @@ class RunReport(msgspec.Struct, frozen=True):
     """The turns and calls of the run, in the order in which they started."""
     input: Input | None = None
     """The prompt and the options from the command line."""
+    unread: tuple[Sent, ...] = ()
+    """The messages of `Runs.steer` and `Runs.queue` that no step has read yet."""
 
     @override
     def __hash__(self) -> int:
@@ -221,7 +235,7 @@ class Runs:
         state = journal.known.state(now)
         if state.status == "stopped" and (yield self._is_owned(run)):
             state = msgspec.structs.replace(state, status="running")
-        return RunReport(state, journal.known.questions, _steps(journal), journal.known.input)
+        return RunReport(state, journal.known.questions, _steps(journal), journal.known.input, journal.known.unread)
 
     def record(self, run: str) -> EffectOf[RunRecord, RunUnknown | JournalFailure, None]:
         """Return a run as a value that you can store, compare with another run, and replay.
@@ -327,6 +341,53 @@ class Runs:
             yield journal.append(CancelWish((yield _CLOCK).now()))
             if journal.known.submitted:
                 yield from self._queue.withdraw(journal)
+
+    def steer(
+        self, run: str, message: PromptInput, *, id: str | None = None
+    ) -> EffectOf[None, RunUnknown | RunCancelled | RunEnded | JournalFailure, None]:
+        """Send a message to the next step of a run, from any program. See `Inbox.steer`.
+
+        The program of the run must provide an `Inbox`. The journal stores the message, so that a run that is stopped
+        reads it when it resumes. Each message joins the run once. `RunReport.unread` contains the other messages.
+
+        Args:
+            run: Name of the run.
+            message: Text, user messages, or a `Prompt` of user messages.
+            id: The id of the message. A second message with the same id has no effect. Default: a random id.
+
+        Fails with:
+            RunEnded: If the run succeeded.
+            RunCancelled: If a user cancelled the run.
+            RunUnknown, JournalFailure: As `show`.
+
+        Raises:
+            TypeError: If a message is not a user message.
+            ValueError: If the prompt contains no message.
+        """
+        return self._send(run, message, "steer", id)
+
+    def queue(
+        self, run: str, message: PromptInput, *, id: str | None = None
+    ) -> EffectOf[None, RunUnknown | RunCancelled | RunEnded | JournalFailure, None]:
+        """Send a message to the end of a run, from any program. See `Inbox.queue`, and `steer` for the arguments."""
+        return self._send(run, message, "queue", id)
+
+    def _send(
+        self, run: str, message: PromptInput, delivery: Literal["steer", "queue"], id_: str | None
+    ) -> EffectOf[None, Any, None]:
+        data = Prompt(user_messages(message)).to_data()
+
+        def send() -> Generator[AnyEffect, Any, None]:
+            journal: RunJournal = yield self.open(run)
+            known = journal.known
+            name = id_ or secrets.token_urlsafe(12)
+            if name in known.sent:
+                return
+            if known.status in ("done", "cancelled"):
+                yield fail(RunEnded(run) if known.status == "done" else RunCancelled(run))
+            yield journal.append(Sent(name, delivery, data, (yield _CLOCK).now()))
+
+        return Generate(send, (), {})
 
     # -- workers
 

@@ -16,7 +16,7 @@ from fxai import Agent, Budget, Gen, Tool, Toolkit, fx
 from fxai.agents import Compaction, Inbox, InboxFullError, InboxMessage, Memory, history_of
 from fxai.agents.stateful import Render, StatefulPrompt
 from fxai.annotations import Idempotent
-from fxai.durable import Runs, durable
+from fxai.durable import RunEnded, Runs, RunUnknown, durable
 from fxai.effects import Backend, EffectOf, Failed
 from fxai.messages import Prompt, RateLimitError, Text
 from fxai.testing import ScriptedModel, call, fails, text
@@ -85,11 +85,14 @@ class Crash(BaseException):
     """Stands for the end of the process."""
 
 
-@given(SENT, st.integers(1, 4), st.booleans())
+@given(SENT, st.integers(1, 4), st.booleans(), st.booleans())
 def test_a_resumed_run_reads_the_recorded_messages(
-    sent: list[tuple[int, Delivery]], crash: int, same_inbox: bool
+    sent: list[tuple[int, Delivery]], crash: int, same_inbox: bool, by_store: bool
 ) -> None:
-    """A durable run that crashed in any call ends with the history of a run without a crash."""
+    """A durable run that crashed in any call ends with the history of a run without a crash.
+
+    A message through the store of the runs joins like a message through the inbox.
+    """
     turns = [*[call("look", number, id=f"c{number}") for number in (1, 2, 3)], *map(text, "abcdefghijkl")]
 
     def run(store: Runs, inbox: Inbox, asked: list[Any], at: int | None) -> Any:
@@ -98,7 +101,9 @@ def test_a_resumed_run_reads_the_recorded_messages(
                 if number == at:
                     raise Crash
                 chosen = [(f"m{location}", how) for location, (when, how) in enumerate(sent) if when == number]
-                return fx.for_each(chosen, lambda one: getattr(inbox, one[1])(one[0], id=one[0]))
+                given = ("r",) if by_store else ()
+                to = store if by_store else inbox
+                return fx.for_each(chosen, lambda one: getattr(to, one[1])(*given, one[0], id=one[0]))
 
             return fx.suspend(send).as_(number)
 
@@ -118,6 +123,27 @@ def test_a_resumed_run_reads_the_recorded_messages(
 
     assert [str(message) for message in resumed.history] == [str(message) for message in whole.history]
     assert resumed.text == whole.text
+    assert fx.run(store.show("r")).unread == ()
+
+
+def test_a_run_that_ended_reads_no_message() -> None:
+    """A run that succeeded, was cancelled, or does not exist refuses the message, and the same id is one message."""
+    store = Runs.in_process()
+    program: Any = Agent.make("worker").execute("Go.").provide(Inbox.in_process().layer)
+    live = durable(ScriptedModel.make([text("Done.")]).layer, run="done", store=store)
+    fx.run(program.provide(live))
+    failing = durable(ScriptedModel.make([fails(RateLimitError())]).layer, run="failed", store=store)
+    fx.run_exit(program.provide(failing))
+
+    assert fx.run_result(store.steer("done", "Late.")).failure() == RunEnded("done")
+    assert isinstance(fx.run_result(store.queue("none", "Late.")).failure(), RunUnknown)
+    fx.run(fx.all_(*[store.steer("failed", "Again.", id="m"), store.steer("failed", "Again.", id="m")]))
+    assert [(one.delivery, one.text) for one in fx.run(store.show("failed")).unread] == [("steer", "Again.")]
+    model = ScriptedModel.make([text("Done."), text("Again.")])
+    fx.run(program.provide(durable(model.layer, run="failed", store=store)))
+    assert [_texts(request.prompt) for request in model.requests] == [["Go."], ["Go.", "Again."]]
+    assert fx.run(store.show("failed")).unread == ()
+    assert isinstance(fx.run_result(store.steer("failed", "Late.")).failure(), RunEnded)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
