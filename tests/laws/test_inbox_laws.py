@@ -102,7 +102,7 @@ def test_a_resumed_run_reads_the_recorded_messages(
                     raise Crash
                 chosen = [(f"m{location}", how) for location, (when, how) in enumerate(sent) if when == number]
                 given = ("r",) if by_store else ()
-                to = store if by_store else inbox
+                to: Any = store if by_store else inbox
                 return fx.for_each(chosen, lambda one: getattr(to, one[1])(*given, one[0], id=one[0]))
 
             return fx.suspend(send).as_(number)
@@ -137,7 +137,8 @@ def test_a_run_that_ended_reads_no_message() -> None:
 
     assert fx.run_result(store.steer("done", "Late.")).failure() == RunEnded("done")
     assert isinstance(fx.run_result(store.queue("none", "Late.")).failure(), RunUnknown)
-    fx.run(fx.all_(*[store.steer("failed", "Again.", id="m"), store.steer("failed", "Again.", id="m")]))
+    for _ in range(2):
+        fx.run(store.steer("failed", "Again.", id="m"))
     assert [(one.delivery, one.text) for one in fx.run(store.show("failed")).unread] == [("steer", "Again.")]
     model = ScriptedModel.make([text("Done."), text("Again.")])
     fx.run(program.provide(durable(model.layer, run="failed", store=store)))

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from fxai import fx
-from fxai.cli.command import cli
 from tests.kit.postgres import fresh_database, runs_in
 
 pytestmark = pytest.mark.slow
@@ -55,6 +53,11 @@ def _line(process: Any) -> str:
     return str(process.stdout.readline()).strip()
 
 
+def _steer(*arguments: str) -> str:
+    command = [sys.executable, "-m", "fxai", "runs", "steer", "r", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_killed_run_contains_each_message_once(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Messages of another process join a running run and a stopped run, and a resumed run reads none of them twice."""
@@ -63,8 +66,8 @@ def test_a_killed_run_contains_each_message_once(kind: str, tmp_path: Path, requ
     runs = runs_in(kind, store)
     with _start(store, tmp_path, 0) as process:
         assert _line(process) == "call 1"
-        sent = CliRunner().invoke(cli, ["runs", "steer", "r", "First.", "--store", store])
-        queued = CliRunner().invoke(cli, ["runs", "steer", "r", "Last.", "--queue", "--json", "--store", store])
+        sent = _steer("First.", "--store", store)
+        queued = _steer("Last.", "--queue", "--json", "--store", store)
         (tmp_path / "go1").touch()
         assert _line(process) == "call 2"
         os.kill(process.pid, signal.SIGKILL)
@@ -75,8 +78,8 @@ def test_a_killed_run_contains_each_message_once(kind: str, tmp_path: Path, requ
         assert _line(process) == "call 2"
         last = _line(process)
 
-    assert sent.output.startswith("sent: r reads the message before its next request.")
-    assert '"delivery":"queue"' in queued.output.replace(" ", "")
+    assert sent.startswith("sent: r reads the message before its next request.")
+    assert '"delivery":"queue"' in queued.replace(" ", "")
     assert [one.text for one in unread] == ["Second."]
     assert last == "['Go.', 'First.', 'Second.', 'Last.'] Queued."
     assert fx.run(runs.show("r")).unread == ()
