@@ -22,6 +22,7 @@ from fxai.tools import (
     InvalidResult,
     Outcome,
     OutcomeUnknown,
+    Refused,
     Tool,
     ToolError,
     Toolkit,
@@ -202,7 +203,7 @@ def explained(error: ToolError) -> str:
             return str(len(faults))
         case HandlerFailed():
             return str(error.history)
-        case HandlerUnavailable(reason=reason) | OutcomeUnknown(reason=reason):
+        case HandlerUnavailable(reason=reason) | OutcomeUnknown(reason=reason) | Refused(reason=reason):
             return reason
 
 

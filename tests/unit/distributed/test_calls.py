@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 import time
 from concurrent.futures import Future
-from typing import Any, cast, final
+from typing import Any, Literal, cast, final
 
 import msgspec
 import pytest
 
 from fxai.distributed import Placement
 from fxai.distributed.engine import PendingCall
-from fxai.distributed.envelope import CallEnvelope, Gave, encode, lost_reply
+from fxai.distributed.envelope import CallEnvelope, Gave, Gone, decode_cause, encode, lost_reply, read_reply
 from fxai.distributed.queue_cluster import _Call
 from fxai.distributed.worker_host import _deadline, _reply
-from fxai.effects import Succeeded
+from fxai.effects import Cause, Fail, Failed, Succeeded
 from fxai.storage.job_table import JobState
 from fxai.storage.work_queue import new_job
-from fxai.tools import HandlerUnavailable, Outcome, OutcomeUnknown, Tool
+from fxai.tools import CallFailureError, HandlerUnavailable, Outcome, OutcomeUnknown, Refused, Tool
 from fxai.tools.tool_error import encode_failure
 from tests.kit.every import every
 
@@ -141,3 +141,21 @@ def test_reply_keeps_whether_the_handler_started(failure: HandlerUnavailable | O
     reply = _reply(Tool.make("pay", success=int, failure_mode="return"), Succeeded(outcome))
 
     assert reply == lost_reply(failure.reason, begun=begun)
+
+
+@every("at", ["arguments", "result"])
+def test_a_refusal_of_a_worker_reaches_the_program(at: Literal["arguments", "result"]) -> None:
+    """The program receives the guard, the position, and the reason, in both failure modes."""
+    failure = Refused("pay", guard="limits", at=at, reason="too much")
+    returning = Tool.make("pay", success=int, failure_mode="return")
+    replies = [
+        _reply(returning, Succeeded(Outcome(failure, encode_failure(failure), is_failure=True))),
+        _reply(Tool.make("pay", success=int), Failed(Cause((Fail(failure),)))),
+    ]
+
+    for reply in replies:
+        read = read_reply(encode(reply))
+        assert isinstance(read, Gone)
+        (defect,) = decode_cause(returning, read).defects
+        assert isinstance(defect, CallFailureError)
+        assert defect.failure == failure

@@ -51,7 +51,7 @@ def test_an_error_is_a_value() -> None:
 def test_every_reason_has_a_message_and_advice() -> None:
     """No reason is silent, each puts its advice behind its message, and its name is its tag."""
     given: dict[str, Any] = {"model": "m", "problem": "missing", "text": "t", "description": "d"}
-    given |= {"pending_approvals": ("d",), "approval_id": "a"}
+    given |= {"pending_approvals": ("d",), "approval_id": "a", "guard": "g", "at": "request"}
     kinds = {AuthenticationError: "ExpiredKey", NetworkError: "EncodeError"}
     for kind in get_args(Reason):
         fields = {name: value for name, value in given.items() if name in kind.__struct_fields__}

@@ -22,6 +22,7 @@ from fxai.tools import (
     InvalidResult,
     Outcome,
     OutcomeUnknown,
+    Refused,
     Tool,
     ToolError,
     Toolkit,
@@ -156,6 +157,7 @@ def test_each_failure_of_a_call_is_a_tool_error_and_exact() -> None:
         InvalidResult("add", ()),
         HandlerUnavailable("add", "no worker"),
         OutcomeUnknown("add", "its worker was lost"),
+        Refused("add", guard="g", at="arguments", reason="no"),
     )
 
     assert [error.exact for error in errors if error.name] == list(errors)
