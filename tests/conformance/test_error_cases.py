@@ -15,6 +15,7 @@ from fxai.messages import (
     AuthenticationError,
     ContentPolicyError,
     ContextOverflowError,
+    GuardRefusalError,
     InternalProviderError,
     InvalidApprovalError,
     InvalidOutputError,
@@ -43,6 +44,7 @@ _OF_TOOLS = {
 _OURS = {
     "RequestTimeoutError": True,
     "ContextOverflowError": False,
+    "GuardRefusalError": False,
     "ModelUnavailableError": False,
     "InvalidApprovalError": False,
 }
@@ -63,6 +65,7 @@ _EXAMPLES: tuple[Reason, ...] = (
     InvalidApprovalError("a", "used"),
     RequestTimeoutError(),
     ContextOverflowError(),
+    GuardRefusalError("g", "request"),
     ModelUnavailableError("m", "missing"),
 )
 

@@ -187,6 +187,7 @@ FED: dict[str, list[tuple[str, ...]]] = {
         ("r", EVIL, "--result", json.dumps(EVIL), "--store", "STORE"),
     ],
     "runs cancel": [(EVIL, "--store", "STORE"), (f"{EVIL}!", "--store", "STORE")],
+    "runs steer": [(EVIL, EVIL, "--store", "STORE"), (f"{EVIL}!", EVIL, "--queue", "--id", EVIL, "--store", "STORE")],
     "runs submit": [(EVIL, EVIL, "--store", "STORE"), (EVIL, f"{EVIL}{'x' * 200}", "--store", "STORE")],
     "runs work": [(EVIL, "--store", "STORE"), (f"{TARGETS}:{EVIL}", "--store", "STORE")],
     "runs resume": [(EVIL, "--store", "STORE"), (f"{EVIL}!", "--store", "STORE", *ASKED, f"{TARGETS}:talks")],
