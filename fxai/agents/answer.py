@@ -314,7 +314,7 @@ class RunFailed(AiError, frozen=True, tag="AiError"):
     state: PromptState | None = None
     """The state of a stateful prompt at this time. Without a stateful prompt, the state is None."""
     usage: Usage = Usage()
-    """The usage of the run so far, without a turn that failed. An unknown number is None."""
+    """The usage of the run so far, without a turn that failed, but with a turn that a guard refused."""
 
     @staticmethod
     def of(error: AiError, history: Prompt, state: PromptState | None = None) -> RunFailed:
