@@ -22,7 +22,7 @@ from fxai.schema.display import one_line
 from fxai.tools.handler import HandlerError, missing_services
 from fxai.tools.identity import ToolConflictError
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, InvalidResult, OutcomeUnknown, Refused
+from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, InvalidResult, OutcomeUnknown
 
 GIVE_LAYER: Final = "Provide the service with --layer module:name."
 """The remedy for a missing service."""

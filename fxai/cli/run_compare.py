@@ -23,7 +23,8 @@ import msgspec
 from fxai.agents.records.run_diff import diff_runs
 from fxai.agents.records.run_record import RunRecord, RunRecordError
 from fxai.agents.records.run_replay import RunDiverged, replay_results, replay_turns
-from fxai.cli.exit import FAILED, WRONG_USE, CliError, error_from, error_of
+from fxai.cli.exit import FAILED, WRONG_USE, CliError, error_from
+from fxai.cli.failure import error_of
 from fxai.cli.job import AgentArgs, read_args
 from fxai.cli.run_list import runs_at
 from fxai.cli.run_program import value_of

@@ -44,11 +44,11 @@ from fxai.effects.cause import Cause, Die
 from fxai.effects.constructor import fail, of_result
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, FailCause, Fold, Local, Succeed, Suspend
-from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.layer import LayerOf, MemoMap, build_layer
 from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Stream, StreamOf
+from fxai.effects.stream import Stream, StreamOf, pull_stream
 from fxai.messages.errors import AiError
 from fxai.messages.message import Message, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.part import AnyPart, Part, ReasoningDelta, StreamPart, Text, TextDelta, ToolCall, Usage
@@ -272,7 +272,7 @@ class Guard(msgspec.Struct, Generic[_R_co], frozen=True):
             def guard(given: ContextOf[Any]) -> AnyEffect:
                 return Ask(lambda around: aspect.start()(self._guard_model(given, around), around))
 
-            return layer.build_in(memo, scope).flat_map(guard)
+            return build_layer(layer, memo, scope).flat_map(guard)
 
         return LayerOf(build)
 
@@ -453,7 +453,7 @@ class _GuardedModel(ForwardingModel):
 
             return pull.flat_map(see)
 
-        return StreamOf(stream.pull().map(watch))
+        return StreamOf(pull_stream(stream).map(watch))
 
     def _value(self, verdict: Return[Any], kind: type[_V]) -> _V:
         if not isinstance(verdict.value, kind):

@@ -58,7 +58,7 @@ from fxai.effects.effect import (
     Within,
 )
 from fxai.effects.fiber import Fiber, run_fiber
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import LayerOf, layer_from_context, map_layer_context
 from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped

@@ -70,7 +70,11 @@ class Browser:
     def click(self, selector: str) -> None:
         """Clicks at the last element of a selector."""
         self.until(f"a click at {selector}", lambda: self.one(selector).is_displayed())
-        self.until(f"a click at {selector}", lambda: self.one(selector).click() is None)  # the page can replace it
+        self.until(f"a click at {selector}", lambda: self._click_once(selector))
+
+    def _click_once(self, selector: str) -> bool:
+        self.one(selector).click()  # raises if the page replaced the element
+        return True
 
     def press(self, *keys: str) -> None:
         """Presses keys where the focus is."""

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
-from fxai.effects import Stream, fx
+from fxai.effects import fx
 from fxai.effects.context import EMPTY
 from fxai.effects.fiber import Fiber
+from fxai.effects.stream import stream_steps
 from fxai.tools import Tool, Toolkit
 
 ACTIONS = ("wait", "set", "raise", "fail", "cut", "ask", "foreign", "again", "effect", "exit")
@@ -110,7 +111,7 @@ def test_a_coroutine_runs_in_one_task(script: list[str], kind: str) -> None:
         if kind == "child":
             await fx.run_async_exit(fx.all_(call, fx.sleep(0)))
         elif kind == "stream":
-            steps: Any = Stream.steps(lambda emit: call.and_then(cast("Any", emit)(1)).and_then(call))
+            steps: Any = stream_steps(lambda emit: call.and_then(cast("Any", emit)(1)).and_then(call))
             await fx.run_async_exit(steps.collect())
         else:
             await fx.run_async_exit(call.uninterruptible())

@@ -33,7 +33,7 @@ from fxai.agents.records.run_record import RecordedCall, RecordedStep, RunRecord
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import ContextOf, put_enclosure
 from fxai.effects.effect import AnyEffect, Effect, FailCause, Fold, Generate, Local, Succeed, Sync, Within
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import LayerOf, map_layer_context
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import Finish, Part, ToolCall
@@ -163,8 +163,9 @@ def replay_results(
 
 
 def _replay(layer: LayerOf[Any, Any, Any], make: Callable[[], Interceptor]) -> LayerOf[Any, Any, Any]:
-    return intercept(layer, lambda _: Sync(make)).map_context(
-        lambda services: put_enclosure(services, lambda program: Fold(program, _open, None))
+    return map_layer_context(
+        intercept(layer, lambda _: Sync(make)),
+        lambda services: put_enclosure(services, lambda program: Fold(program, _open, None)),
     )
 
 

@@ -164,7 +164,9 @@ class AnthropicModel(LanguageModel):
         If the stream breaks, the delayed parts precede the failure.
         """
         reader, tags = MessagesReader(sent), ThinkTags(NAME)
-        pull = yield from self._client.events(_PATH, sent.encoded, headers=sent.headers, method="ask_stream").pull()
+        pull = yield from pull_stream(
+            self._client.events(_PATH, sent.encoded, headers=sent.headers, method="ask_stream")
+        )
         events: Effect[Any] = pull.catch_all(fx.succeed)
         failed: AiError | None = None
         while failed is None:

@@ -78,7 +78,7 @@ def test_strict_turns_name_a_changed_prompt() -> None:
 
 def test_strict_turns_accept_other_instructions() -> None:
     """The instructions of an agent are code, so a change of them is not a divergence."""
-    changed = Agent.make("clerk", toolkit=clerk.own.toolkit, instructions="Sell nothing.")
+    changed = Agent.make("clerk", toolkit=clerk.toolkit, instructions="Sell nothing.")
     running = changed.execute("Buy tea.").provide(handlers()).provide(replay_turns(BEFORE, strict=True))
 
     assert fx.run(running).text == "Done."
@@ -105,7 +105,7 @@ def test_a_stream_gets_recorded_turns_and_the_other_model() -> None:
 
 def test_recorded_turns_replace_the_model_of_an_agent() -> None:
     """An agent with its own model does not call it."""
-    own = Agent.make("clerk", toolkit=clerk.own.toolkit, model=_model())
+    own = Agent.make("clerk", toolkit=clerk.toolkit, model=_model())
     running = own.execute("Buy tea.").provide(handlers()).provide(replay_turns(BEFORE))
 
     assert fx.run(running).text == "Done."
