@@ -11,8 +11,9 @@ import re
 from returns.result import Success
 
 from fxai import Agent, Tool, Toolkit, fx
+from fxai.guards import Guard, Refuse, rewrite_text
 from fxai.messages import Response, TextPart
-from fxai.models import Guard, ModelRequest, Refuse, rewrite_text
+from fxai.models import ModelRequest
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools.aspects import Invocation, Return
 

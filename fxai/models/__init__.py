@@ -23,7 +23,6 @@ from fxai.models.token_count import CountMethod, TokenCount, estimated_tokens
 if TYPE_CHECKING:
     from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector, batched, similarity
     from fxai.models.file_store import FileIndex, FileStore, UploadedFile
-    from fxai.models.guard import Guard, GuardReturn, Refuse, Streaming, rewrite_text
     from fxai.models.interceptor import (
         InterceptedCall,
         Interceptor,
@@ -58,8 +57,6 @@ __all__ = [
     "FactSource",
     "FileIndex",
     "FileStore",
-    "Guard",
-    "GuardReturn",
     "InterceptedCall",
     "Interceptor",
     "LanguageModel",
@@ -78,12 +75,10 @@ __all__ = [
     "Price",
     "PriceTable",
     "ReasoningEffort",
-    "Refuse",
     "Repair",
     "RoundOptions",
     "RunInfo",
     "StepInfo",
-    "Streaming",
     "TokenCount",
     "ToolChoice",
     "ToolChoices",
@@ -102,7 +97,6 @@ __all__ = [
     "per_step",
     "repair_by_model",
     "retryable",
-    "rewrite_text",
     "similarity",
     "unavailable",
 ]
@@ -111,7 +105,6 @@ __all__ = [
 _MODULES = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
     "file_store": "FileIndex FileStore UploadedFile",
-    "guard": "Guard GuardReturn Refuse Streaming rewrite_text",
     "interceptor": "InterceptedCall Interceptor LeftRunError RunInfo StepInfo TurnInfo WorkInfo intercept",
     "limited_model": "Allowances Limit limit",
     "model_facts": "FactSource ModelFacts common_facts nearest_effort",

@@ -3,7 +3,7 @@
 The model can correct `UnknownTool` and `InvalidParameters`, so it receives them. `HandlerFailed` contains the typed
 failure of a handler. `InvalidResult` is a mistake of the handler. `HandlerUnavailable` and `OutcomeUnknown` concern
 handlers in other processes: fxai could not reach the handler, or received no result from it. `Refused` is the refusal
-of a guard, see `fxai.models.guard`. `Denied`,
+of a guard, see `fxai.guards.guard`. `Denied`,
 `ApprovalExpired`, `ApprovalUnavailable`, and `Interrupted` contain the reason why fxai did not run a call. `InDoubt`
 means that the call may have run. Every other exception is a defect, and no model sees it.
 

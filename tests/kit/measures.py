@@ -204,9 +204,9 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 389,
+    "modules": 391,
     "modules with one importer and under 120 lines": 10,
-    "lines": 110_900,  # 700 for guards, 200 for the inbox and the usage of more kinds of runs
+    "lines": 113_700,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 101,
@@ -235,6 +235,8 @@ Tool search, inboxes, and objects that stream: 5 modules and 1,800 lines.
 Compactions, large results, and usage of each end: 4 modules and 1,800 lines.
 Recorded runs, their comparison, and their replay: 8 modules and 1,700 lines.
 Evaluations: 7 modules and 1,100 lines.
+Guards: 2 modules and 700 lines. Messages to durable runs, and the usage of more kinds of runs: 300 lines.
+Handlers by name, and slips of prompts that raise: 400 lines.
 """
 
 

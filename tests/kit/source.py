@@ -38,6 +38,7 @@ LEVELS = {
     "storage": 3,
     "models": 4,
     "agents": 5,
+    "guards": 5,
     "providers": 6,
     "mcp": 6,
     "lint": 6,

@@ -10,8 +10,9 @@ from returns.result import Failure, Result, Success
 
 from fxai import Agent, Tool, Toolkit, fx
 from fxai.effects import LayerOf
+from fxai.guards import Guard, Refuse, rewrite_text
 from fxai.messages import Response, Text
-from fxai.models import Guard, ModelRequest, Refuse, rewrite_text
+from fxai.models import ModelRequest
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools.aspects import Invocation, Return
 

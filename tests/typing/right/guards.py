@@ -9,8 +9,9 @@ from returns.result import Result, Success
 
 from fxai import LanguageModel, Tool, Toolkit, fx
 from fxai.effects import Effect, Gen, LayerOf
+from fxai.guards import Guard, Refuse, rewrite_text
 from fxai.messages import AiError, Response
-from fxai.models import Guard, ModelRequest, Refuse, rewrite_text
+from fxai.models import ModelRequest
 from fxai.testing import ScriptedModel
 from fxai.tools import HandlerOf, ToolError
 from fxai.tools.aspects import Aspect, Invocation, Return

@@ -9,8 +9,9 @@ from returns.result import Result, Success
 
 from fxai import LanguageModel, Tool, fx
 from fxai.effects import Effect, Gen
+from fxai.guards import Guard, Refuse
 from fxai.messages import Prompt, Response
-from fxai.models import Guard, ModelRequest, Refuse
+from fxai.models import ModelRequest
 from fxai.testing import ScriptedModel
 from fxai.tools.aspects import Invocation, Return
 from tests.typing.world import DB, LOG, Db, Log

@@ -109,8 +109,10 @@ def test_a_sub_agent_is_a_value() -> None:
     """It compares and hashes; given twice it is one tool, and two agents of one name are refused."""
     a, b = Agent.make("poet"), Agent.make("poet", instructions="Rhyme.")
 
-    assert a.as_tool() == a.as_tool()
-    assert hash(a.as_tool()) == hash(a.as_tool())
+    first, second = a.as_tool(), a.as_tool()
+
+    assert first == second
+    assert hash(first) == hash(second)
     assert Agent.make("p").with_tools(a.as_tool(), a.as_tool()) == Agent.make("p").with_tools(a.as_tool())
     with pytest.raises(ToolConflictError):
         Agent.make("p").with_tools(a.as_tool(description="x"), b.as_tool())

@@ -111,7 +111,7 @@ def test_more_runs_show_that_a_version_became_worse(fxai: Run, location: Path) -
         (("app.py:evaluation", "--compare", "app.py"), "app.py contains no results of an evaluation"),
         (("app.py:evaluation", "--layer", "app.py:kit"), "app.py:kit is a value of type Toolkit, not a layer"),
         (("app.py:evaluation", "--at-least", "2"), "2"),
-        (("app.py:evaluation", "--layer", "app.py:good", "--store", "no/such/x"), ""),
+        (("app.py:evaluation", "--layer", "app.py:good", "--store", "new/folder/x"), ""),
     ],
 )
 def test_a_mistake_has_a_clear_error(fxai: Run, arguments: tuple[str, ...], message: str) -> None:

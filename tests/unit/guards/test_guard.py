@@ -11,8 +11,9 @@ from fxai import Agent, LanguageModel, Tool, Toolkit, fx
 from fxai.agents import RunFailed, usage_of
 from fxai.durable import Runs, durable
 from fxai.effects import Stream
+from fxai.guards import Guard, Refuse, rewrite_text
 from fxai.messages import AiError, GuardRefusalError, Prompt, Response, Text, ToolCall, Usage
-from fxai.models import Guard, ModelRequest, Refuse, rewrite_text
+from fxai.models import ModelRequest
 from fxai.testing import ScriptedModel, call, finish, text
 from fxai.tools import Outcome, Refused
 from fxai.tools.aspects import Invocation, Return
