@@ -16,7 +16,7 @@ from tests.kit.source import ROOT
 __all__ = ["Contender", "ContenderError", "versions"]
 
 _REQUIREMENTS: Final = Path(__file__).with_name("requirements")
-_ENVIRONMENTS: Final = ROOT / ".cache" / "rivals"
+_ENVIRONMENTS: Final = Path.home() / ".cache" / "fxai-rivals"
 
 
 class ContenderError(Exception):
