@@ -171,10 +171,13 @@ class Sent(Record, frozen=True, tag="sent"):
     """A program has sent a message to the run, for the inbox of the program that runs it."""
 
     id: str
+    """The id of the message. A second message with this id has no effect."""
     delivery: Literal["steer", "queue"]
+    """The time of the delivery, see `Inbox`."""
     messages: list[Any]
     """The user messages, in the form of `Prompt.to_data`."""
     at: float
+    """The time of the record, in seconds since 1970."""
 
     @property
     def text(self) -> str:

@@ -35,6 +35,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """The judgement of a law about one run."""
 
     passed: bool
+    """True if the run satisfies the law."""
     reason: str = ""
     """The reason for people. The result of an evaluation shows the reasons of runs that did not pass."""
 
@@ -48,6 +49,7 @@ class RunLaw(msgspec.Struct, Generic[_O_contra, _R_co], frozen=True):
     """A named statement about a finished run of an agent with the output `O`. Its judge can need the services `R`."""
 
     name: str
+    """The name of the law, which is unique in its case."""
     judge: Callable[[Any], Any]
     """The function that judges an `Answer`. It returns a `Judgement`, or an effect of a judgement."""
 
@@ -80,9 +82,13 @@ class Case(msgspec.Struct, Generic[_O_contra, _R_co], frozen=True):
     """A prompt, and the laws that each run of it must satisfy."""
 
     name: str
+    """The name of the case, which is unique in its evaluation."""
     prompt: Prompt
+    """The prompt of each run, or a history to continue."""
     laws: tuple[RunLaw[Any, Any], ...]
+    """The laws of the case, at least one."""
     tags: tuple[str, ...] = ()
+    """Words to select cases."""
 
     @staticmethod
     def make(name: str, prompt: PromptInput, *laws: RunLaw[_O, _R], tags: tuple[str, ...] = ()) -> Case[_O, _R | None]:

@@ -57,12 +57,19 @@ class Evaluation(msgspec.Struct, Generic[_R_co], frozen=True):
     """An agent, and the cases to run it on. It needs the services `R` of the agent and of the laws."""
 
     name: str
+    """The name of the evaluation."""
     agent: Agent[Any, Any, Any, Any]
+    """The agent of each run."""
     cases: tuple[Case[Any, Any], ...]
+    """The cases, with different names."""
     runs: int = 5
+    """The number of runs of each case."""
     concurrency: int = 4
+    """The maximum number of concurrent runs."""
     price: Price | None = None
+    """The price of the model. None if the costs are unknown."""
     currency: str = ""
+    """The currency of the price."""
 
     @staticmethod
     def make(

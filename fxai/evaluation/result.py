@@ -63,7 +63,9 @@ class LawResult(msgspec.Struct, frozen=True):
     """How many runs of a case satisfied a law."""
 
     name: str
+    """The name of the law."""
     passed: Count
+    """The runs that satisfied the law."""
     failed: Count
     """The runs that did not satisfy the law, and the runs that ended with a failure or a defect."""
     not_judged: Count
@@ -92,7 +94,9 @@ class CaseResult(msgspec.Struct, frozen=True):
     """The results of a case over all its runs."""
 
     name: str
+    """The name of the case."""
     laws: tuple[LawResult, ...]
+    """The results of its laws, in their order."""
     seconds: Annotated[tuple[float, ...], msgspec.Meta(min_length=1)]
     """The duration of each run by the `Clock`, in the order of the runs."""
     failures: tuple[str, ...] = ()
@@ -134,7 +138,9 @@ class EvaluationResult(msgspec.Struct, frozen=True):
     """The results of an evaluation, as a value that you can show, store, and compare."""
 
     name: str
+    """The name of the evaluation."""
     cases: tuple[CaseResult, ...]
+    """The results of its cases, in their order."""
     currency: str = ""
     """The currency of the costs. Empty if there was no price table."""
 
@@ -247,9 +253,13 @@ class RateChange(msgspec.Struct, frozen=True):
     """A law whose rates in two evaluations differ by more than chance explains."""
 
     case: str
+    """The name of the case."""
     law: str
+    """The name of the law."""
     before: LawResult
+    """The result of the first evaluation."""
     after: LawResult
+    """The result of the second evaluation."""
     p_value: float
     """The probability of a difference at least this large if both versions had the same rate (Fisher's exact test)."""
 

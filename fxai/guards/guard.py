@@ -89,9 +89,10 @@ Streaming: TypeAlias = Literal["hold", "pass"]
 
 @final
 class Refuse(msgspec.Struct, frozen=True):
-    """The answer of a hook that refuses. The reason enters the failure, so it can reach the model or a user."""
+    """The answer of a hook that refuses."""
 
     reason: str
+    """The reason of the refusal. It enters the failure, so it can reach the model or a user."""
 
 
 GuardReturn = TypeAliasType(

@@ -73,6 +73,7 @@ class TurnInfo(msgspec.Struct, frozen=True, eq=False):
     """The position in the run of the agent: "1" for its first step, "last" for the request after the budget is
     exhausted, or None outside an agent."""
     request: ModelRequest
+    """The request, before the model receives it."""
 
 
 @final
@@ -87,6 +88,7 @@ class InterceptedCall(msgspec.Struct, eq=False):
     call: ToolCall
     """The call in its final form."""
     tool: Tool[Any, Any, Any]
+    """The tool of the call."""
     reread: Callable[[], EffectOf[None]]
     """Replaces the written call with its parsed form. Running the call does the same."""
     repaired: bool = False

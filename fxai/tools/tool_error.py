@@ -149,15 +149,14 @@ class OutcomeUnknown(ToolError, frozen=True, tag="outcome-unknown"):
 
 @final
 class Refused(ToolError, frozen=True, tag="refused"):
-    """A guard refused the arguments or the result of the call.
-
-    `at` is `"arguments"` if the handler did not run, or `"result"` if the handler ran.
-    """
+    """A guard refused the arguments or the result of the call."""
 
     guard: str
     """The name of the guard."""
     at: Literal["arguments", "result"]
+    """`"arguments"` if the handler did not run, or `"result"` if the handler ran."""
     reason: str
+    """The reason of the guard."""
 
     @override
     def __str__(self) -> str:

@@ -54,7 +54,9 @@ class ValueChange(msgspec.Struct, frozen=True):
     """The JSON pointer of the value: `/calls/TOOL/params/…`, `/calls/TOOL/result/…`, `/calls/TOOL/failure/…`,
     `/answer/…`, `/end/…`, `/refusal/…`, or `/usage/…`. You can pass it to `ignore`."""
     before: Any = msgspec.UNSET
+    """The value in the first run."""
     after: Any = msgspec.UNSET
+    """The value in the second run."""
 
     def to_data(self) -> dict[str, Any]:
         """Return the change as JSON values, without a missing `before` or `after`."""
@@ -76,6 +78,7 @@ class RunChange(msgspec.Struct, frozen=True):
     """One difference between two runs: an added, removed, or changed call, or another changed part of the run."""
 
     kind: ChangeKind
+    """The kind of the change, see `ChangeKind`."""
     values: tuple[ValueChange, ...]
     """The changed values. An added or removed call has its parameters and its result."""
     tool: str = ""

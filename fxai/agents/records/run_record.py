@@ -63,18 +63,22 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """A call in a record, with its result."""
 
     id: str
+    """The id that the model or the provider gave the call."""
     name: str
+    """The name of the tool."""
     params: Any
     """The parameters as a JSON value, or the text of the model if it is not JSON. `UNSET` if an earlier turn made the
     call, and this step contains only its result."""
     result: Any = msgspec.UNSET
     """The result as a JSON value. `UNSET` if the call has no result, or if its source does not contain the value."""
     is_failure: bool = False
+    """True if the result is a failure."""
     is_refused: bool = False
     """True if fxai refused the call, and the source does not contain the value of the failure."""
     handle: str = ""
     """The handle of a stored large result. `result` is then its preview."""
     provider_executed: bool = False
+    """True if the provider ran the call."""
 
     @property
     def has_ended(self) -> bool:
@@ -143,6 +147,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     prompt: Prompt = Prompt.empty
     """The messages before the first turn, without system messages. Empty if they are unknown."""
     ended: RunEnd = "done"
+    """The way the run ended, see `RunEnd`."""
     failure: str = ""
     """The failure that ended the run, as text. Empty if the run did not fail."""
 
