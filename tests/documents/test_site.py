@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.kit.site import SEARCHES, broken_links, pages_of, searches_without_title, unnamed_fields, unnamed_members
+from tests.kit.site import (
+    SEARCHES,
+    broken_links,
+    escaped_bars,
+    pages_of,
+    searches_without_title,
+    unnamed_fields,
+    unnamed_members,
+)
 
 LINKS = {
     "guide/": None,
@@ -36,6 +44,14 @@ def test_a_broken_link_is_found(link: str, tmp_path: Path) -> None:
 
     expected = [] if LINKS[link] is None else [f"index.html: {link} {LINKS[link]}"]
     assert list(broken_links(site, pages_of(site))) == expected
+
+
+@pytest.mark.parametrize(("cell", "count"), [(r"<code>a \| b</code>", 1), ("a &#124; b", 0), ("a | b", 0)])
+def test_an_escaped_bar_in_a_table_is_found(cell: str, count: int, tmp_path: Path) -> None:
+    """Code in a table must not show the backslash that Markdown requires."""
+    (tmp_path / "index.html").write_text(rf"<table><td>{cell}</td></table><code>\|</code>", encoding="utf-8")
+
+    assert len(list(escaped_bars(tmp_path))) == count
 
 
 def test_a_field_and_a_method_without_a_name_on_the_pages_are_found(tmp_path: Path) -> None:

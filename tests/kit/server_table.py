@@ -154,7 +154,8 @@ def facts() -> str:
     ]
     rows = [f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"]
     for name, server in SERVERS.items():
-        schema = f"`{server.schema_models}`" if server.schema_models else _yes(server.supports_schema)
+        models = (server.schema_models or "").replace("|", "&#124;")
+        schema = f"<code>{models}</code>" if models else _yes(server.supports_schema)
         back = server.returns if server.returns is not None else ("unchanged",)
         earlier = ", ".join(dict.fromkeys((*back, *((server.thoughts,) if server.thoughts else ()))))
         cells = (
@@ -163,7 +164,7 @@ def facts() -> str:
             f"`{server.token_limit}`" if server.token_limit else "by model name",
             "requested" if server.stream_usage else "not requested",
             _yes(server.supports_strict),
-            schema.replace("|", "\\|"),
+            schema,
             _yes(server.forced_choice),
             earlier or "none",
             _yes(server.documents),

@@ -25,6 +25,7 @@ __all__ = [
     "SEARCHES",
     "Page",
     "broken_links",
+    "escaped_bars",
     "pages_of",
     "searches_without_title",
     "unnamed_fields",
@@ -94,6 +95,13 @@ def broken_links(site: Path, pages: dict[str, Page]) -> Iterator[str]:
                 yield f"{page.path}: {link} names no anchor"
 
 
+def escaped_bars(site: Path) -> Iterator[str]:
+    """Yield the pages that show a backslash before a bar in a table. Write `<code>a &#124; b</code>` there."""
+    for file in sorted(site.rglob("*.html")):
+        if re.search(r"<td[^>]*>(?:(?!</td>).)*\\\|", file.read_text(encoding="utf-8"), re.DOTALL):
+            yield f"{file.relative_to(site).as_posix()}: a table shows a backslash before |"
+
+
 def _anchors(pages: dict[str, Page]) -> set[str]:
     return {anchor for page in pages.values() if page.path.startswith("reference/") for anchor in page.anchors}
 
@@ -149,6 +157,7 @@ def main(folder: str) -> int:
     count, fields = unnamed_fields(pages)
     findings = [
         *broken_links(site, pages),
+        *escaped_bars(site),
         *(f"no reference page names the field {name}" for name in fields),
         *(f"no reference page names {name}" for name in unnamed_members(pages)),
         *searches_without_title(json.loads((site / "search.json").read_text(encoding="utf-8"))),
