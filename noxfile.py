@@ -89,7 +89,7 @@ def extras(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def peers(session: nox.Session) -> None:
-    """Measure the installation, the import, and a run of fxai and of other libraries."""
+    """Measure the packages and the size of an installation of fxai and of other libraries."""
     session.install("uv")
     session.run("python", "-m", "tests.kit.peer_costs", *session.posargs)
 

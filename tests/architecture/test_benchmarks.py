@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.rivals.growth import Growth, draw
+from tests.benchmarks.rivals.page import FRONT
 from tests.benchmarks.rivals.results import Ratio, Results, compare
 from tests.benchmarks.rivals.table import ALONE, ROWS, SCRIPTS, Row
 from tests.kit.source import ROOT
@@ -38,11 +39,15 @@ def test_the_stored_ratios_contain_each_row() -> None:
     assert {(row.name, row.beside) for row in ROWS} <= {(one.name, one.rival) for one in STORED.ratios}
 
 
-def test_the_page_shows_the_stored_ratios() -> None:
-    """Each stored row occurs on the page about performance."""
-    page = (ROOT / "docs" / "explanation" / "performance.md").read_text("utf-8")
+def test_the_pages_show_the_stored_ratios() -> None:
+    """Each stored row occurs on the page about performance, and each row of the front page there."""
+    pages = {"explanation/performance.md": [one.name for one in STORED.ratios], "index.md": FRONT}
+    for page, names in pages.items():
+        text = (ROOT / "docs" / page).read_text("utf-8")
+        rows = [(one.name, f"| {' | '.join(one.costs())} (") for one in STORED.ratios if one.name in names]
 
-    assert [one.name for one in STORED.ratios if f"| {one.name} |" not in page] == []
+        assert set(names) == {name for name, _ in rows}
+        assert [name for name, costs in rows if f"| {name} {costs}" not in text] == []
 
 
 def test_a_ratio_that_is_more_than_15_percent_worse_is_reported() -> None:
@@ -55,7 +60,7 @@ def test_a_ratio_that_is_more_than_15_percent_worse_is_reported() -> None:
 
 def test_results_are_the_same_after_storage(tmp_path: Path) -> None:
     """The JSON form keeps four digits."""
-    results = Results("3.11", {"a": "1"}, (_ratio(0.5),), (Growth("a round", {1: 2e-6, 10: 2.5e-6}),))
+    results = Results("3.11", {"a": "0.60.3"}, (_ratio(0.5),), (Growth("a round", {1: 2e-6, 10: 2.5e-6}),))
     (tmp_path / "ratios.json").write_bytes(results.to_json())
 
     assert Results.read(tmp_path / "ratios.json") == results

@@ -16,6 +16,7 @@ Options:
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import subprocess
 import sys
@@ -124,7 +125,8 @@ def _imports(contenders: dict[str, Contender], rounds: int) -> Iterator[Ratio]:
         for name, statement in _STATEMENTS.items():
             python = contenders["mirascope" if name == "mirascope" else ALONE].python()
             command = [python, "-W", "ignore", "-c", code.format(statement)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+            environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # compiling is not a part of an import
+            done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
             if number:  # the first process writes the bytecode
                 seconds[name].append(float(done.stdout))
     yield Ratio.of("import, beside its dependencies", ALONE, 1.7, seconds["fxai"], seconds["its dependencies"])

@@ -11,7 +11,7 @@ import msgspec
 
 from tests.benchmarks.rivals.growth import Growth
 
-__all__ = ["Ratio", "Results", "compare"]
+__all__ = ["Ratio", "Results", "compare", "time_text"]
 
 _WORSE: Final = 1.15
 
@@ -49,7 +49,7 @@ class Ratio(msgspec.Struct, frozen=True):
 
     def costs(self) -> tuple[str, str]:
         """Return the costs of fxai and of the rival, with units."""
-        show = _size if self.memory else _time
+        show = _size if self.memory else time_text
         return show(self.mine), show(self.theirs)
 
     def line(self) -> str:
@@ -78,7 +78,7 @@ class Results(msgspec.Struct, frozen=True):
     def to_json(self) -> bytes:
         """Return the results as JSON, one figure in each line. Figures have four digits."""
         text = msgspec.json.format(msgspec.json.encode(self), indent=1).decode()
-        return re.sub(r"\d+\.\d+(e-\d+)?", lambda found: f"{float(found[0]):.4g}", text).encode() + b"\n"
+        return re.sub(r"(?<=: )\d+\.\d+(e-\d+)?", lambda found: f"{float(found[0]):.4g}", text).encode() + b"\n"
 
 
 def compare(stored: Results, results: Results) -> list[str]:
@@ -91,7 +91,8 @@ def compare(stored: Results, results: Results) -> list[str]:
     ]
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """Return a time with three digits and its unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
