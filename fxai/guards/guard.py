@@ -1,13 +1,7 @@
 """Guards: judge what a model and its tools receive and return. Use them to refuse or change content.
 
-A guard is a value with a name. It has up to four hooks, and each hook can allow, change, or refuse:
-
-| Hook | Runs | Receives |
-|---|---|---|
-| `before_model` | before a request to the model | the request |
-| `after_model` | after a turn from the model | the request and the turn, as a response without results |
-| `before_tool` | before a handler, after the approval | the invocation |
-| `after_tool` | after a handler | the invocation and its `Result` |
+A guard is a value with a name. It has hooks for requests, turns, arguments, and results, see `Guard.make`. Each hook
+can allow, change, or refuse.
 
 `guard.wrap(layer)` guards the model and the handlers of a layer. To combine guards, write `outer.and_then(inner)`: the
 outer guard sees requests and arguments first, and answers and results last.

@@ -65,8 +65,6 @@ class Terms(msgspec.Struct, frozen=True):
 
 @final
 class _Position:
-    """The position of a request in the lines of its keys."""
-
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
         self.signal: Channel[None] = Channel()
@@ -249,8 +247,6 @@ class Admission:
 
 @final
 class _Waiting:
-    """A pending request."""
-
     def __init__(self, admission: Admission, reservation: Reservation, lines: _Lines, position: _Position) -> None:
         self._admission = admission
         self._reservation = reservation
@@ -312,7 +308,6 @@ class _Waiting:
 
 
 def _pause(refusal: LimitExceeded, now: float) -> float:
-    """Return the seconds until the next check."""
     if refusal.ahead:
         return min(_PAUSE * refusal.ahead, _LONGEST_PAUSE)
     wait = inf if refusal.retry_at is None else refusal.retry_at - now

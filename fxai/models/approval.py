@@ -93,8 +93,6 @@ class ApprovalHistory(msgspec.Struct, frozen=True):
 
 @final
 class _Request:
-    """A request of a turn, with its call and its answer."""
-
     __slots__ = ("answer", "call", "finished", "key", "part")
 
     def __init__(self, part: ToolApprovalRequestPart, call: ToolCallPart | None) -> None:
@@ -184,8 +182,6 @@ def read_approvals(prompt: Prompt) -> ApprovalHistory:
 
 @final
 class _HistoryReading:
-    """A reader of a history, message by message."""
-
     __slots__ = ("_calls", "_denied", "_every", "_problem", "_repeated", "_results", "_theirs", "_turn")
 
     def __init__(self) -> None:
@@ -295,12 +291,10 @@ class _HistoryReading:
         return False
 
     def _denial(self, request: _Request) -> ToolApprovalResponsePart | None:
-        """Return the denial of a request or of its copy, or None."""
         by_id, by_key = (self._denied.get(key) for key in (request.part.approval_id, request.key))
         return by_id if by_key is None else _stronger_answer(by_id, by_key)
 
     def _is_denied(self, request: _Request) -> bool:
-        """Return whether a user denied a request or its copy."""
         answer = self._denial(request)
         return answer is not None and answer.unanswered is None
 

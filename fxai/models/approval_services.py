@@ -270,8 +270,6 @@ _CLOCK: EffectOf[Clock] = Fetch(Clock)
 
 @final
 class _UsesLedger(ApprovalLedger):
-    """A ledger that stores its data as `Uses` of `fxai.storage`."""
-
     def __init__(self, uses: Uses) -> None:
         self._uses = uses
 

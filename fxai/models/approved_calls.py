@@ -208,7 +208,6 @@ def _use_approved(approved: list[AnsweredRequest], ledger: ApprovalLedger) -> St
 def _problem(
     history: ApprovalHistory, checking: Authority, tools: Mapping[str, Tool[Any, Any, Any]]
 ) -> AiError | UnknownTool | None:
-    """Return the error in the answers, or None."""
     if history.problem is not None:
         return _error(history.problem)
     if history.answered and not tools:

@@ -218,8 +218,6 @@ class ChatStore(Service):
 
 @final
 class _HistoryStore(ChatStore):
-    """A store that uses `Histories` of `fxai.storage`."""
-
     def __init__(self, histories: Histories, results: ResultStore | None) -> None:
         self._histories = histories
         self._results = results

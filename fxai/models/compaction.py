@@ -64,8 +64,6 @@ _INSTRUCTIONS: Final = (
 
 
 class _Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """A stage of a compaction, and its trigger."""
-
     most_tokens: int | None = None
     """The stage runs only if the request has more tokens, or None."""
     count: TokenCounter = "model"

@@ -200,7 +200,6 @@ def _clear_part(part: ToolResultPart) -> ToolResultPart:
 
 
 def _is_longer(result: Any, note: str) -> bool:
-    """Return whether a result is longer than the note that replaces it."""
     if isinstance(result, str):
         return len(result) > len(note)
     try:

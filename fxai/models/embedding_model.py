@@ -246,8 +246,6 @@ def batched(
 
 @final
 class _Batch:
-    """A request that calls can still join, or that runs."""
-
     __slots__ = ("_done", "_exit", "_waiting", "full", "handle", "locations")
 
     def __init__(self) -> None:

@@ -340,8 +340,6 @@ def _read_index(path: os.PathLike[str], content: bytes) -> dict[str, UploadedFil
 
 @final
 class _ProcessStore(FileStore):
-    """A store of files in this process, with ascending ids."""
-
     def __init__(self) -> None:
         super().__init__()
         self._ids = count(1)

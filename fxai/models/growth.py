@@ -177,7 +177,6 @@ def _lead(messages: Sequence[Message]) -> int:
 
 
 def _is_window(before: Sequence[Message], after: Sequence[Message]) -> bool:
-    """Return whether only the oldest messages are missing."""
     if not after:
         return False
     starts = [at for at in range(1, len(before)) if before[at] is after[0] or before[at] == after[0]]

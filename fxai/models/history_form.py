@@ -324,7 +324,6 @@ class HistoryForm:
         return kept
 
     def _call(self, part: ToolCallPart, paired: PairedCall) -> ToolCallPart:
-        """Return a call with a valid id and a valid name."""
         id_ = self._id(paired.id, part)
         name = part.name if part.name in self._naming else self._name(part.name)
         formed = part if (id_, name) == (part.id, part.name) else msgspec.structs.replace(part, id=id_, name=name)
@@ -333,7 +332,6 @@ class HistoryForm:
         return formed
 
     def _id(self, own: str, part: ToolCallPart) -> str:
-        """Return a unique id on the wire."""
         original, count = part.id, 1
         if own == original and own not in self._used and self._rules.keeps_id(part):
             self._used.add(own)
@@ -400,7 +398,6 @@ class HistoryForm:
     # -- files
 
     def _label(self, part: FilePart) -> FilePart:
-        """Return a file with the media type of its first bytes."""
         try:
             return label_file(part, self._note_label)
         except ValueError as error:

@@ -449,7 +449,6 @@ def _with_usage(response: Response, used: Usage) -> Response:
 
 
 def _count(prompt: Prompt, toolkit: Toolkit[Any], schema: Any, options: RoundOptions) -> Steps:
-    """Return the token count of a request."""
     model = yield Fetch(LanguageModel)
     prepared = prepare(prompt, toolkit, options, may_be_silent=True)
     request, _ = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared

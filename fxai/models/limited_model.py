@@ -126,7 +126,6 @@ def limit(
 
 
 def _around(services: ContextOf[Any], terms: Terms, bounds: RequestBounds) -> ContextOf[Any]:
-    """Return the models of a layer with limits."""
     limited: dict[object, Any] = {}
     language: LanguageModel | None = services.find(LanguageModel)
     embedding: EmbeddingModel | None = services.find(EmbeddingModel)
@@ -185,7 +184,6 @@ class _Limited(ForwardingModel):
 
     @fx.gen
     def _start(self, request: ModelRequest) -> Gen[tuple[ModelRequest, Reservation], AiError, Scope]:
-        """Return the request with its maximum answer, and its reservation."""
         extent = yield from self._bounds.of(request, self._model)
         reservation = yield from self._admission.admit(extent)
         most = reservation.extent.answer if self._bounds_answers else request.max_tokens
@@ -217,8 +215,6 @@ def _note(reservation: Reservation, end: Exit[Any, Any]) -> EffectOf[None]:
 
 
 def _watch(pull: AnyEffect, reservation: Reservation) -> AnyEffect:
-    """Return the pull, and record each part in the reservation."""
-
     def came(part: Any) -> Any:
         if part is not END:
             reservation.see((part,))

@@ -254,7 +254,6 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _forms(self) -> dict[str, RequestForm]:
-        """The computed forms."""
         return {}
 
     def _form(self, name: str) -> RequestForm | None:

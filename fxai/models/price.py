@@ -232,15 +232,11 @@ _OBLIGATORY: Final = frozenset(("requests_kcount", "input_mchars", "audio_hours"
 
 
 class _Model(Protocol):
-    """A model of the package."""
-
     match: object
     prices: object
 
 
 class _Provider(Protocol):
-    """A provider of the package."""
-
     id: str
     api_pattern: str
     models: Sequence[_Model]
@@ -319,7 +315,6 @@ def _price_of(prices: object) -> Price | None:
 
 
 def _plain(given: dict[str, _Amount], start: int, long: dict[int, Price]) -> Price:
-    """Return the prices for prompts above a length."""
     amounts = {name: _amount(given[name], start) for name in _TOKENS if name in given}
     return Price.per_million(
         amounts["input_mtok"],

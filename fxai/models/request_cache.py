@@ -111,8 +111,6 @@ class HistoryText:
 
 
 class _History(NamedTuple, Generic[_W]):
-    """A written history."""
-
     prompt: Prompt
     tools: object
     writer: _W

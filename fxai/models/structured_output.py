@@ -207,7 +207,6 @@ def _unwrap(feature: UnsupportedFeature) -> UnsupportedFeature:
 
 
 def _wrap(schema: JsonSchema) -> JsonSchema:
-    """Return the schema of an object with a single member that is an instance of `schema`."""
     inner: Any = schema.to_dict()
     held: dict[str, Any] = {}
     if is_object(inner) and "$id" not in inner:  # a schema with `$id` resolves its references itself

@@ -233,7 +233,6 @@ class Reservation:
         return tuple([one.claim.of(self._amount(one.kind, given, answer)) for one in self._locations])
 
     def _amount(self, kind: Kind, given: int, answer: int) -> int:
-        """Return the maximum amount for these tokens."""
         if kind == "requests":
             return 1
         if kind == "tokens":
@@ -313,8 +312,6 @@ def _number(given: int | None) -> int | None:
 
 
 def _is_refused(cause: Cause[Any]) -> bool:
-    """Return whether a request failed before a model read it."""
-
     def refuses(error: Any) -> bool:
         reason = error.reason if isinstance(error, AiError) else None
         unsent = isinstance(reason, NetworkError) and reason.kind != "TransportError"
