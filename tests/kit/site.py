@@ -34,8 +34,11 @@ __all__ = [
 
 SEARCHES = {
     "structured output": "quickstart/structured-output/",
-    "dependency injection": "tutorial/effects/services/",
-    "retry": "reference/effects/effect/",
+    "dependency injection": "how-to/use-dependency-injection/",
+    "retry": "how-to/retry-and-time-out/",
+    "evaluate": "how-to/evaluate-an-agent/",
+    "guard": "how-to/guard-models-and-tools/",
+    "migrate": "how-to/migrate-from-langgraph/",
     "install": "install/",
 }
 """Searches, each with a page that must have the words in a title."""
