@@ -71,10 +71,14 @@ def draw(growths: Iterable[Growth]) -> str:
         _, y = point(10, 10.0**exponent * 1e-6)
         lines.append(f'<path d="M60 {y:.0f}H{_WIDTH - 220}" stroke="#7774"/>')
         lines.append(f'<text x="52" y="{y + 4:.0f}" text-anchor="end">{10**exponent:g}</text>')
+    ends: list[tuple[float, float, str, str]] = []
     for colour, one in zip(_COLOURS, each, strict=False):
         points = [point(size, cost) for size, cost in sorted(one.costs.items())]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        x, y = points[-1]
-        lines.append(f'<text x="{x + 8:.0f}" y="{y + 4:.0f}" fill="{colour}">{escape(one.name)}</text>')
+        ends.append((points[-1][1], points[-1][0], colour, one.name))
+    below = 0.0
+    for y, x, colour, name in sorted(ends):
+        below = max(y + 4, below + 13)  # names of lines that end close together must not overlap
+        lines.append(f'<text x="{x + 8:.0f}" y="{below:.0f}" fill="{colour}">{escape(name)}</text>')
     return "\n".join([*lines, "</svg>\n"])
