@@ -59,6 +59,16 @@ def test_no_module_of_fxai_imports_the_public_api() -> None:
     assert found == []
 
 
+FEATURES = {
+    "fxai.agents.inbox",
+    "fxai.agents.records.run_record",
+    "fxai.agents.tool_search",
+    "fxai.models.compaction",
+    "fxai.models.guard",
+    "fxai.tools.tool_index",
+}
+
+
 def test_importing_loads_nothing_heavy() -> None:
     """`import fxai` loads no SDK, no HTTP, no validator, no test tool and no terminal toolkit."""
     code = "import sys, fxai; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
@@ -66,6 +76,22 @@ def test_importing_loads_nothing_heavy() -> None:
 
     assert "fxai" in done.stdout.split()
     assert HEAVY.intersection(done.stdout.split()) == set()
+
+
+def test_an_agent_loads_no_feature_that_it_does_not_use() -> None:
+    """`import fxai` loads no part for long conversations, and a run loads no search, no guard, and no record."""
+    code = f"""
+import sys, fxai
+print(sorted({FEATURES} & set(sys.modules)))
+from fxai.testing import ScriptedModel
+fxai.fx.run(fxai.Agent.make("a").execute("Go.").provide(ScriptedModel.make(["Done."]).layer))
+print(sorted({FEATURES} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
+    loaded_at_import, loaded_by_run = done.stdout.splitlines()
+
+    assert loaded_at_import == "[]"
+    assert loaded_by_run == "['fxai.agents.inbox', 'fxai.models.compaction']"
 
 
 def test_every_public_name_exists_once() -> None:

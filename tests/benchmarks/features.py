@@ -1,4 +1,4 @@
-"""A step with a feature beside a step without it: an inbox, tool search, and a typed object that streams.
+"""A step with a feature beside a step without it: guards, a record, an inbox, tool search, and a typed stream.
 
 The section also prints how often the tool search finds the right tool among the first five.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from fxai.agents import Inbox, ToolSearch
+from fxai.agents import Inbox, RunRecord, ToolSearch
 from fxai.effects import Effect, Layer, Stream, fx, runtime
 from fxai.messages import AiError, Finish, Part, StreamPart, TextDelta, TextEnd, TextStart
-from fxai.models import LanguageModel, ModelRequest
+from fxai.models import Guard, LanguageModel, ModelRequest
 from fxai.tools.tool_index import ToolIndex
 from tests.benchmarks.measure import FXAI, Budget, Work
 from tests.benchmarks.scripted import Turns, agent_of, layer_of
@@ -32,16 +32,27 @@ def works() -> Iterator[Work]:
     """The cost of a step of a run, of a search, and of a delta."""
     loop = asyncio.new_event_loop()
     run: Run = loop.run_until_complete
-    yield Work("a step with an empty inbox", _steps(run, inbox=True), ROUNDS * TIMES, (Budget(1.2, WITHOUT),))
-    yield Work(
-        "a step with tool search, 344 tools", _steps(run, searches=True), ROUNDS * TIMES, (Budget(1.5, WITHOUT),)
-    )
+    options: dict[str, tuple[dict[str, Any], float]] = {
+        "a guard of the model": ({"guard": Guard.make("model", before_model=_allow, after_model=_allow)}, 2),
+        "a guard of the tools": ({"guard": Guard.make("tools", before_tool=_allow, after_tool=_allow)}, 2),
+        "a record of the run": ({"records": True}, 2.5),
+        "an empty inbox": ({"inbox": True}, 1.2),
+        "tool search, 344 tools": ({"searches": True}, 1.5),
+    }
+    for name, (option, ratio) in options.items():
+        yield Work(f"a step with {name}", _steps(run, **option), ROUNDS * TIMES, (Budget(ratio, WITHOUT),))
     yield from _searches()
     yield from _deltas(run)
     loop.close()
 
 
-def _steps(run: Run, *, inbox: bool = False, searches: bool = False) -> dict[str, Callable[[], object]]:
+def _allow(*_: object) -> None:
+    """Allow what a guard judges."""
+
+
+def _steps(
+    run: Run, *, guard: Guard[Any] | None = None, inbox: bool = False, searches: bool = False, records: bool = False
+) -> dict[str, Callable[[], object]]:
     layer: Any = layer_of(Turns(ROUNDS))
     agent: Any = agent_of(ROUNDS)
     if searches:
@@ -50,18 +61,21 @@ def _steps(run: Run, *, inbox: bool = False, searches: bool = False) -> dict[str
     option = ToolSearch(always=("forecast",)) if searches else None
     featured = msgspec.structs.replace(agent, tool_search=option)
     full = layer | Inbox.in_process().layer if inbox else layer
+    full = full if guard is None else guard.wrap(full)
 
-    def contender(agent: Any, layer: Any) -> Callable[[], object]:
+    def contender(agent: Any, layer: Any, *, records: bool = False) -> Callable[[], object]:
         built = runtime(layer)
         served: Any = run(built.__aenter__())
 
         async def work() -> None:
             for _ in range(TIMES):
-                await served.run(agent.execute("go"))
+                answer = await served.run(agent.execute("go"))
+                if records:
+                    RunRecord.of(answer)
 
         return lambda: run(work())
 
-    return {FXAI: contender(featured, full), WITHOUT: contender(agent, layer)}
+    return {FXAI: contender(featured, full, records=records), WITHOUT: contender(agent, layer)}
 
 
 def _searches() -> Iterator[Work]:
