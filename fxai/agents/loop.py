@@ -485,8 +485,9 @@ def _choose_changes(run: Run, model: LanguageModel | None) -> Program:
     if plan.tool_search is not None:
         from fxai.agents.tool_search import Searching
 
-        run.searching = Searching(plan.tool_search, facts, () if run.keeping is None else (run.keeping.reader,))
         appends = appends or (plan.changes == "auto" and changes_tools)
+        always = () if run.keeping is None else (run.keeping.reader,)
+        run.searching = Searching(plan.tool_search, facts, always, adds=appends and changes_tools)
     if appends or (plan.changes == "auto" and facts is not None and facts.binds_thinking):
         last = run.growth.last
         run.appending = Appending(changes_tools=changes_tools, tools=() if last is None else last.request.tools)

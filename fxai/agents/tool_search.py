@@ -19,7 +19,7 @@ approvals, and journals work as for all tools.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast, final
 from weakref import WeakKeyDictionary
@@ -31,8 +31,8 @@ from fxai.effects.layer import LayerOf
 from fxai.messages.prompt import Prompt
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import RoundOptions, ToolChoice
-from fxai.schema.data import is_array, is_object
-from fxai.tools.annotation import DeferLoading, Destructive, Idempotent, OpenWorld, Readonly
+from fxai.models.prepared_tools import found_names
+from fxai.tools.annotation import DeferLoading, Destructive, FindsTools, Idempotent, OpenWorld, Readonly
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_error import nearest_name
 from fxai.tools.tool_index import ToolIndex, words_of
@@ -78,8 +78,10 @@ class FoundTools(msgspec.Struct, frozen=True):
 class ToolSearch(msgspec.Struct, frozen=True):
     """The option `tool_search` of an agent: the model receives a search tool instead of all tools.
 
-    If the model accepts added tools between messages, fxai adds the found tools there, and the prefix of the requests
-    stays. For other models, the tools of the request change, and the step records the break `"tools"`.
+    If the model accepts added tools between messages, fxai adds the found tools there. If its facts state
+    `tool_references`, each request contains all tools as deferred tools, and the result of a search refers to them. In
+    both forms, the prefix of the requests stays. For other models, the tools of the request change, and the step
+    records the break `"tools"`.
     """
 
     max_results: int = 5
@@ -128,6 +130,7 @@ class Searching:
     __slots__ = (
         "_always",
         "_by_provider",
+        "_defers",
         "_found",
         "_offered",
         "_options",
@@ -139,16 +142,22 @@ class Searching:
         "handlers",
     )
 
-    def __init__(self, options: ToolSearch, facts: ModelFacts | None, always: Iterable[str] = ()) -> None:
+    def __init__(
+        self, options: ToolSearch, facts: ModelFacts | None, always: Iterable[str] = (), *, adds: bool = False
+    ) -> None:
         """Create the search of a run.
 
         Args:
             options: The options of the agent.
             facts: The facts about the model, or None if they are unknown.
             always: Names of further tools that the model always receives, such as the tool that reads large results.
+            adds: True if the run adds found tools between messages.
         """
         self._options = options
-        self._by_provider = options.hosted is not None and facts is not None and facts.tool_search is True
+        can_defer = facts is not None and facts.tool_search is True
+        self._by_provider = options.hosted is not None and can_defer
+        by_reference = can_defer and not adds and facts is not None and facts.tool_references is True
+        self._defers = self._by_provider or by_reference
         self._always = {*options.always, *always}
         self._found: dict[str, None] = {}  # in the order of their discovery
         self._read = 0  # the number of messages that this run has searched for results
@@ -161,19 +170,21 @@ class Searching:
             description=options.description or _DESCRIPTION,
             parameters=ToolQuery,
             success=FoundTools,
-        ).annotate_all({Readonly: True, Idempotent: True, Destructive: False, OpenWorld: False})
+        ).annotate_all({Readonly: True, Idempotent: True, Destructive: False, OpenWorld: False, FindsTools: True})
         self.handlers: LayerOf[Any, Any, Any] | None = None if self._by_provider else self._tool.handler(self._search)
         """The layer of the search tool, or None if the provider searches."""
 
     def offer(self, toolkit: Toolkit[Any], history: Prompt, options: RoundOptions) -> Toolkit[Any]:
         """Return the tools of a step: the tools that the model always receives, the search tool, and the found tools.
 
+        If the model accepts deferred tools, all other tools are also in the result, as deferred tools.
+
         Args:
             toolkit: All tools of the step.
             history: The conversation. Its results of searches and its calls name found tools.
             options: The options of the request, whose tool choice can name tools.
         """
-        if not self._by_provider:
+        if not self._defers:
             self._read_results(history)
         self._always.update(_names_of_choice(options))  # they stay, because their order belongs to the prefix
         state = (len(self._always), len(self._found))
@@ -183,9 +194,10 @@ class Searching:
         first = [tool for tool in toolkit if tool.name in always or tool.provider is not None]
         rest = self._rest = tuple(tool for tool in toolkit if tool.name not in always and tool.provider is None)
         here = {tool.name: tool for tool in rest}
-        if self._by_provider and self._options.hosted is not None and rest:
+        if self._defers and rest:
             deferred = [tool.annotate(DeferLoading, True) for tool in rest]
-            self._offered = Toolkit.of([*first, *deferred, self._options.hosted])
+            hosted = self._options.hosted if self._by_provider else None
+            self._offered = Toolkit.of([*first, *deferred, hosted or self._tool])
         elif rest:
             self._offered = Toolkit.of([*first, self._tool, *(here[name] for name in self._found if name in here)])
         else:
@@ -201,7 +213,7 @@ class Searching:
                 if part.type == "tool-call":
                     self._found.setdefault(part.name)
                 elif part.type == "tool-result" and part.name == self._options.name:
-                    self._found.update(dict.fromkeys(_names_in(part.result)))
+                    self._found.update(dict.fromkeys(found_names(part.result)))
         self._read = len(history)
 
     # -- the search
@@ -233,15 +245,6 @@ def _names_of_choice(options: RoundOptions) -> tuple[str, ...]:
     """Return the tools that the tool choice names."""
     choice = options.get("tool_choice")
     return choice.names if isinstance(choice, ToolChoice) else ()
-
-
-def _names_in(result: Any) -> Iterator[str]:
-    """Yield the names in the result of a search."""
-    listed = result.get("tools") if is_object(result) else None
-    for one in listed if is_array(listed) else ():
-        name = one.get("name") if is_object(one) else None
-        if isinstance(name, str):
-            yield name
 
 
 @lru_cache(maxsize=32)

@@ -35,7 +35,7 @@ from fxai.lint.rule import OTHERS, PROVIDERS, RULES, Entry, Finding, Provider, S
 from fxai.lint.structure import strict_findings, structure_findings
 from fxai.schema.data import is_object
 from fxai.schema.fault import Fault, pointer_to
-from fxai.tools.annotation import Annotation, CacheControl, DeferLoading, Destructive, Readonly
+from fxai.tools.annotation import Annotation, CacheControl, DeferLoading, Destructive, FindsTools, Readonly
 from fxai.tools.call import as_decode_failure
 from fxai.tools.handler import Given, HandlerError, missing_services
 from fxai.tools.identity import Identity
@@ -68,7 +68,8 @@ def _cache_marks(subject: Subject, provider: Provider) -> Iterator[Finding]:
 
 def _deferred_tools(subject: Subject, provider: Provider) -> Iterator[Finding]:
     tools = [entry.tool for entry in subject.entries]
-    if any(tool.provider is not None and tool.provider.id.startswith(provider.tool_search) for tool in tools):
+    hosted = (tool.provider.id for tool in tools if tool.provider is not None)
+    if any(tool.get(FindsTools) for tool in tools) or any(name.startswith(provider.tool_search) for name in hosted):
         return
     for entry in subject.entries:
         if _effective(entry, provider, DeferLoading):

@@ -105,6 +105,8 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """True if a request can set whether the model calls tools in parallel."""
     tool_search: bool | None = None
     """True if the provider can search deferred tools."""
+    tool_references: bool | None = None
+    """True if the result of a call can refer to deferred tools, and the model can then call them."""
 
     # -- thinking
 

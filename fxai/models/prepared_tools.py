@@ -19,7 +19,7 @@ calls of the tools. Each provider has a function `prepare_tools` for a toolkit a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Final, Literal, Never, TypeAlias, cast, final
@@ -135,6 +135,15 @@ class WireCall(msgspec.Struct, frozen=True):
         return hash((self.name, self.toolset))  # parameters may be unhashable
 
 
+def found_names(result: Any) -> Iterator[str]:
+    """Yield the names in the result of a tool with the annotation `FindsTools`."""
+    listed = result.get("tools") if is_object(result) else None
+    for one in listed if is_array(listed) else ():
+        name = one.get("name") if is_object(one) else None
+        if isinstance(name, str):
+            yield name
+
+
 @final
 class PreparedTools(msgspec.Struct, frozen=True, dict=True):
     """The tools in the form of a request, with the mapping of calls: frozen, hashable, comparable, and picklable."""
@@ -155,6 +164,8 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
     """The tools that the model receives as multiple tools."""
     left_out: tuple[LeftOut, ...] = ()
     """The tools that fxai omits, because the API would refuse the whole request."""
+    finders: tuple[str, ...] = ()
+    """The tools with the annotation `FindsTools`. The history shows their results as references."""
 
     @staticmethod
     def make(
@@ -164,6 +175,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         notes: Notes | None = None,
         forms: Iterable[ToolForm] = (),
         toolsets: Iterable[Toolset] = (),
+        finders: Iterable[str] = (),
     ) -> PreparedTools:
         """Return the prepared tools from the fields in a request. It omits fields that are None or an empty list."""
         sent = {key: value for key, value in fields.items() if value is not None and value != []}
@@ -175,6 +187,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
             tuple((one.tool.name, one.original) for one in forms if one.original is not None and one.is_rewritten),
             tuple(toolsets),
             () if notes is None else tuple(notes.left_out),
+            tuple(finders),
         )
 
     @property

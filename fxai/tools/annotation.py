@@ -148,6 +148,12 @@ class ToolNamespace(msgspec.Struct, frozen=True):
 DeferLoading: Annotation[bool] = Annotation("defer_loading", default=False)
 """True to hide the tool from the model until the model finds it by a search. Requires a tool search tool."""
 
+FindsTools: Annotation[bool] = Annotation("finds_tools", default=False)
+"""True for a tool that searches deferred tools. Its result must have the form `{"tools": [{"name": "…"}]}`.
+
+Anthropic receives such a result as references to the deferred tools of the request, and the model can then call them.
+"""
+
 AllowedCallers: Annotation[tuple[Caller, ...]] = Annotation("allowed_callers", (), (list, tuple))
 """The allowed callers. `()` uses the provider's default, which is only the model."""
 

@@ -225,6 +225,7 @@ ANTHROPIC: Final = Tabled(
             "binding_remedy": Fact(None),
             "system_between": Fact(False, ("fxai",), (), "Published for Anthropic's own API only."),
             "tool_changes_between": Fact(False, ("fxai",), (), "Published for Anthropic's own API only."),
+            "tool_search": Fact(False, ("fxai",), (), "Another server can refuse the blocks of a search."),
         },
     },
 )

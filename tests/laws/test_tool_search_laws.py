@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from returns.result import Success
 
 from fxai import Agent, EmbeddingModel, Layer, Memory, Tool, Toolkit, fx
-from fxai.agents import Answer, ToolSearch
-from fxai.annotations import DeferLoading, Idempotent
+from fxai.agents import Answer, Changes, ToolSearch
+from fxai.annotations import DeferLoading, FindsTools, Idempotent
 from fxai.durable import Runs, durable
 from fxai.effects import Backend, Effect
-from fxai.messages import AiError, Prompt, RateLimitError, ToolMessage
-from fxai.models import Embeddings, ToolChoice
+from fxai.messages import AiError, AssistantMessage, Prompt, RateLimitError, ToolCallPart, ToolMessage, ToolResultPart
+from fxai.models import Embeddings, ModelRequest, ToolChoice
 from fxai.providers import anthropic, openai
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools.tool_index import ToolIndex
@@ -149,6 +149,87 @@ def test_the_prefix_stays_at_a_provider_with_added_tools(provider: str, backend:
     assert [[tool["name"] for tool in body["tools"]] for body in bodies] == [["search", "search_tools"]] * 3
     assert "report_7" in str(messages[1][len(messages[0]) :])
     assert len(str(messages[0])) < len(str(messages[1])) < len(str(messages[2]))
+
+
+DOTTED = Toolkit.make(*[Tool.make(f"Report.no_{number}", success=str) for number in range(6)])
+QUERIES = st.lists(st.sampled_from([*[tool.name for tool in DOTTED], "weather"]), min_size=1, max_size=5)
+FORMS: list[tuple[str, Changes]] = [
+    ("claude-sonnet-5", "auto"),
+    ("claude-sonnet-5", "append"),
+    ("claude-opus-5", "rewrite"),
+]
+
+
+@given(QUERIES, st.sampled_from(BACKENDS), st.sampled_from(FORMS))
+def test_claude_receives_references_to_deferred_tools(
+    queries: list[str], backend: Backend, form: tuple[str, Changes]
+) -> None:
+    """All requests have the same tools, their messages only grow, and each result refers to the found tools."""
+    name, changes = form
+    turns = [call("search_tools", {"query": query}) for query in queries]
+    model = ScriptedModel.make([*turns, text("Done.")], facts=anthropic.facts(name))
+    option = ToolSearch(max_results=1)
+    agent = Agent.make("finder", toolkit=DOTTED, tool_search=option, changes=changes)
+    handlers = Layer.merge_all(*[tool.handler(lambda _: Success("")) for tool in DOTTED])
+    answer = fx.run(agent.execute("Go.").provide(handlers).provide(model.layer), backend=backend)
+    bodies = [anthropic.prepare_request(one, model=name).body for one in model.requests]
+    results = [block for one in bodies[-1]["messages"] for block in one["content"] if block["type"] == "tool_result"]
+
+    assert [step.record.prefix_break for step in answer.steps] == [None] * len(bodies)
+    assert {tool["name"] for tool in bodies[0]["tools"] if tool.get("defer_loading")} == {
+        f"Report__no_{number}" for number in range(6)
+    }
+    for before, after in itertools.pairwise(bodies):
+        assert before["tools"] == after["tools"]
+        assert before["messages"] == after["messages"][: len(before["messages"])]
+    for query, result in zip(queries, results, strict=True):
+        if query == "weather":
+            assert "No tool matches. 6 tools exist." in result["content"]
+        else:
+            assert result["content"] == [{"type": "tool_reference", "tool_name": query.replace(".", "__")}]
+    assert not [one for prepared in model.requests for one in anthropic.prepare_request(prepared, model=name).warnings]
+
+
+def test_a_found_tool_runs_and_another_provider_receives_its_name() -> None:
+    """A call of a deferred tool runs. In a request to OpenAI, the tools are not deferred, and the result is data."""
+    turns = [call("search_tools", {"query": "report_7"}), call("report_7", {}), text("Done.")]
+    model = ScriptedModel.make(turns, facts=anthropic.facts("claude-sonnet-5"))
+    answer = _run(Agent.make("finder", toolkit=kit, tool_search=ToolSearch(max_results=1)), model)
+    body = openai.prepare_request(model.requests[-1], model="gpt-5.5").body
+    (found, _) = [item["output"] for item in body["input"] if item.get("type") == "function_call_output"]
+
+    assert answer.steps[1].results[0].result == "report_7"
+    assert not [tool for tool in body["tools"] if tool.get("defer_loading")]
+    assert '"name":"report_7"' in found
+
+
+def test_a_custom_search_tool_finds_deferred_tools() -> None:
+    """The annotation suffices. References name only deferred tools of the request, and a failure stays as it is."""
+    listed = {"tools": [{"name": "report_1"}, {"name": "search"}, {"name": "gone"}, 3]}
+    finder = Tool.make("find", success=dict[str, Any]).annotate(FindsTools, True)
+    offered: list[Any] = [finder, search, *[tool.annotate(DeferLoading, True) for tool in reports]]
+
+    def content(result: Any, *, is_failure: bool = False) -> Any:
+        asked = Prompt.make("Go.").append(AssistantMessage.make(ToolCallPart("c", "find", {})))
+        history = asked.append(ToolMessage.make(ToolResultPart("c", "find", result, is_failure)))
+        body = anthropic.prepare_request(ModelRequest(history, tuple(offered)), model="claude-sonnet-5").body
+        return body["messages"][-1]["content"][0]["content"]
+
+    assert content(listed) == [{"type": "tool_reference", "tool_name": "report_1"}]
+    assert content({"tools": [{"name": "gone"}]}) == '{"tools":[{"name":"gone"}]}'
+    assert content("none") == "none"
+    assert content(listed, is_failure=True).startswith('{"tools":')
+
+
+def test_another_server_searches_with_changed_tools() -> None:
+    """A model that another server hosts receives no deferred tools."""
+    model = ScriptedModel.make(
+        [call("search_tools", {"query": "report_7"}), text("Done.")], facts=anthropic.facts("glm-5")
+    )
+    answer = _run(Agent.make("finder", toolkit=kit, tool_search=ToolSearch(max_results=1)), model)
+
+    assert _tools(model) == [["search_tools"], ["search_tools", "report_7"]]
+    assert answer.steps[1].record.prefix_break == "tools"
 
 
 def test_found_tools_stay_for_the_conversation() -> None:

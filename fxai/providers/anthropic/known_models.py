@@ -56,6 +56,7 @@ _POLICY: Final = Policy(
         "forced_calls_while_thinking": (),
         "parallel_tool_calls": True,
         "tool_search": False,
+        "tool_references": True,
         "reasons": False,
         "thinking": (),
         "efforts": {},

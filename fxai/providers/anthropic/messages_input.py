@@ -45,7 +45,15 @@ from fxai.messages.message import (
 from fxai.messages.part import WarningPart
 from fxai.models.history_form import HistoryForm, HistoryRules, IdRule
 from fxai.models.model_facts import ModelFacts
-from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
+from fxai.models.prepared_tools import (
+    Notes,
+    PreparationError,
+    PreparedTools,
+    file_note,
+    found_names,
+    json_of,
+    without_nulls,
+)
 from fxai.models.request_cache import HistoryText
 from fxai.providers.anthropic.media import file_block, refusal
 from fxai.providers.anthropic.options import FALLBACK_BETA, NAME, own_metadata
@@ -567,8 +575,20 @@ class HistoryWriter:
     def _answer(self, result: ToolResultPart) -> dict[str, Any]:
         call = self._form.call(result.id)
         named = None if call is None else self._tools.wire_call(call.name, call.params).toolset
-        known = self._with_known_references(result)
+        known = self._with_references(self._with_known_references(result))
         return result_block(known, None if call is None else toolset_of(call, named), self._left_out)
+
+    def _with_references(self, part: ToolResultPart) -> ToolResultPart:
+        """Return the result of a search as references to the deferred tools that it lists.
+
+        A result without deferred tools stays unchanged, so that the model reads its note.
+        """
+        if part.name not in self._tools.finders or part.is_failure:
+            return part
+        deferred = {tool.get("name") for tool in self._tools.plain_fields.get("tools", ()) if tool.get("defer_loading")}
+        found = [self._tools.naming.sent(name) for name in found_names(part.result)]
+        references = [{"type": "tool_reference", "tool_name": wire} for wire in found if wire in deferred]
+        return msgspec.structs.replace(part, result=references) if references else part
 
     def _with_known_references(self, part: ToolResultPart) -> ToolResultPart:
         """Return a result that refers only to tools of the request. The API rejects other references."""

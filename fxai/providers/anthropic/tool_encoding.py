@@ -46,6 +46,7 @@ from fxai.tools.annotation import (
     CacheTime,
     DeferLoading,
     EagerInputStreaming,
+    FindsTools,
     Namespace,
     OutputSchema,
     Strict,
@@ -402,7 +403,8 @@ def prepare_tools(
     tools = _choose(tuple(toolkit), tool_choice, notes)
     writer = Writer(notes, stream=stream, programs=programs_of(tools))
     takes = tuple(tool for tool in tools if writer.takes(tool))
-    searches = any(kind_of(tool).startswith("tool_search_tool_") for tool in takes)
+    finders = [tool.name for tool in takes if tool.get(FindsTools)]
+    searches = bool(finders) or any(kind_of(tool).startswith("tool_search_tool_") for tool in takes)
     extras = _check_deferral({tool.name: writer.extras(tool) for tool in takes}, notes, searches=searches)
     known = TABLE.facts(model) if facts is None else TABLE.complete(facts)
     forms = _forms(takes, extras, strict_json_schema, True if known.strict_tools else None, notes)
@@ -414,7 +416,7 @@ def prepare_tools(
     parallel = _parallel(parallel_tool_calls, extras, notes)
     fields = {"tools": wires, "tool_choice": _choice(narrow_choice(tool_choice, notes), parallel, sent, naming, notes)}
     toolsets = (Toolset(TOOLSETS[kind_of(tool)], tool.name) for tool in sent if kind_of(tool) in TOOLSETS)
-    return PreparedTools.make(fields, naming, notes=notes, forms=forms, toolsets=toolsets)
+    return PreparedTools.make(fields, naming, notes=notes, forms=forms, toolsets=toolsets, finders=finders)
 
 
 def _choose(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes) -> tuple[AnyTool, ...]:

@@ -42,6 +42,7 @@ from fxai.tools.annotation import (
     Caller,
     DeferLoading,
     EagerInputStreaming,
+    FindsTools,
     Namespace,
     OutputSchema,
     Strict,
@@ -311,7 +312,9 @@ def prepare_tools(
     known, notes, tools = facts or known_facts(model), Notes(), tuple(toolkit)
     rules = request_rules or _FORMS[api]
     choose_tools(tools, allowed_tools, "allowed_tools")
-    writer = Writer(api, rules, notes, cache_marks=cache_marks, searches=known.tool_search is not False)
+    is_local = any(tool.get(FindsTools) for tool in tools) and all(kind_of(tool) != "tool_search" for tool in tools)
+    searches = known.tool_search is not False and not is_local
+    writer = Writer(api, rules, notes, cache_marks=cache_marks, searches=searches)
     takes = [tool for tool in choose_tools(tools, tool_choice) if writer.takes(tool)]
     _check_functions(takes, known)
     able = known.strict_tools if supports_strict is None else supports_strict

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from returns.result import Success
 
 from fxai import Aspect, Destructive, Idempotent, Layer, Readonly, Strict, Tool, Toolkit, fx
-from fxai.annotations import CacheControl, DeferLoading, ExplicitNull
+from fxai.annotations import CacheControl, DeferLoading, ExplicitNull, FindsTools
 from fxai.cli.target import read_tools
 from fxai.lint import RULES, Finding, Subject, handler_findings, lint
 from fxai.lint.contradiction import contradictions, width
@@ -199,6 +199,11 @@ CASES: list[tuple[str, list[Tool[Any, Any, Any]], list[Found]]] = [
     (
         "deferred and searched for",
         [raw(described()).annotate(DeferLoading, True), anthropic.tool_search(), openai.tool_search()],
+        [],
+    ),
+    (
+        "deferred and found by a local tool",
+        [raw(described()).annotate(DeferLoading, True), raw(described(), "find").annotate(FindsTools, True)],
         [],
     ),
     (
