@@ -2,6 +2,8 @@
 
 export type Part = { type: string; [name: string]: unknown };
 export type Message = { id: string; role: 'user' | 'assistant'; parts: Part[]; metadata?: unknown };
+/** When a message joins an answer: at its next step, or after it. */
+export type Delivery = 'steer' | 'queue';
 export type Chunk = { type: string; [name: string]: unknown };
 export type Versions = { index: number; of: number; turns: string[] };
 export type Conversation = {
@@ -70,6 +72,9 @@ export const remove = (id: string) => request(chat(id), { method: 'DELETE' });
 export const stop = (id: string) => request(chat(id, '/stop'), json('POST', {}));
 export const choose = async (id: string, turn: string): Promise<Conversation> =>
   (await request(chat(id, '/head'), json('POST', { turn }))).json();
+/** Sends a message to the answer that is being written; whether somebody took it. */
+export const send = async (id: string, message: Message, delivery: Delivery): Promise<boolean> =>
+  (await (await request(chat(id, '/messages'), json('POST', { message, delivery }))).json()).taken;
 export const reply = async (id: string, questionId: string, action: string, content: unknown): Promise<boolean> =>
   (await (await request(chat(id, '/answers'), json('POST', { questionId, action, content }))).json()).taken;
 

@@ -26,6 +26,7 @@ class Page {
   constructor(private readonly info: Info) {
     this.composer = new Composer(info, {
       send: (draft, edited) => this.send(draft, edited),
+      steer: (draft, delivery) => void this.chat.steer(draft, delivery),
       stop: () => this.chat.stop(),
       editLast: () => this.editLast(),
       tell: text => this.tell(text),
@@ -256,6 +257,8 @@ class Page {
     byId('empty').hidden = messages.length > 0;
     byId('thinking').hidden = !chat.running || messages.at(-1)?.role === 'assistant';
     this.composer.busy = chat.running;
+    byId('unread').hidden = !chat.unread;
+    byId('unread').textContent = chat.unread === 1 ? 'The assistant has not read your message yet.' : `The assistant has not read ${chat.unread} messages yet.`;
     this.drawError();
     if (this.follows) this.toEnd();
   }

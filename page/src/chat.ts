@@ -1,9 +1,10 @@
 // One conversation: what is said in it, the answer that is being written, and what goes wrong.
 import * as api from './api.ts';
-import { type Chunk, type Conversation, type Message, type Part, ServerError } from './api.ts';
+import { type Chunk, type Conversation, type Delivery, type Message, type Part, ServerError } from './api.ts';
 import { isOpen, MessageBuilder, toolLabel } from './message.ts';
 
 const PAUSES = [300, 1000, 2000, 4000, 8000]; // ms, before the stream is taken up again
+const TOO_LATE = 'The answer ended before it read your message.';
 const pause = (ms: number) => new Promise(done => setTimeout(done, ms));
 const newId = () => [...crypto.getRandomValues(new Uint8Array(12))].map(one => one.toString(16).padStart(2, '0')).join('');
 
@@ -12,6 +13,9 @@ const empty = (id: string): Conversation => ({
 });
 
 export type Draft = { text: string; files: Part[] };
+
+const toMessage = ({ text, files }: Draft): Message =>
+  ({ id: newId(), role: 'user', parts: [...files, ...(text ? [{ type: 'text', text }] : [])] });
 
 /** What the page is told by a conversation. */
 export type Listener = {
@@ -28,6 +32,7 @@ export class Chat {
   running = false;
   private builder: MessageBuilder | null = null;
   private isLeft = false;
+  private readonly sent = new Map<string, Draft>(); // to the answer that is being written, which has not read them
 
   constructor(readonly id: string, private readonly listener: Listener) {
     this.known = empty(id);
@@ -79,13 +84,42 @@ export class Chat {
 
   /** Says something; with `edited`, in place of what was said there. */
   say(draft: Draft, edited: string | null = null) {
-    const parts: Part[] = [...draft.files, ...(draft.text ? [{ type: 'text', text: draft.text }] : [])];
-    const message: Message = { id: newId(), role: 'user', parts };
+    const message = toMessage(draft);
     const { messages } = this.known;
     const at = edited === null ? messages.length : messages.findIndex(one => one.id === edited);
     const before = this.known;
     this.known = { ...before, messages: [...messages.slice(0, at), message], ended: null };
     void this.follow(() => api.ask({ id: this.id, message, messageId: edited, trigger: 'submit-message' }), { before, draft });
+  }
+
+  /** How many messages the answer that is being written has not read yet. */
+  get unread() {
+    return this.sent.size;
+  }
+
+  /** Sends a message to the answer that is being written. */
+  async steer(draft: Draft, delivery: Delivery) {
+    const message = toMessage(draft);
+    this.sent.set(message.id, draft);
+    this.listener.change();
+    this.listener.say(delivery === 'steer' ? 'The assistant reads your message at its next step.' : 'The assistant reads your message after its answer.');
+    try {
+      if (await api.send(this.id, message, delivery) || !this.sent.has(message.id)) return;
+      throw new ServerError(409, TOO_LATE);
+    } catch (error) {
+      if (!(error instanceof ServerError)) throw error;
+      if (this.sent.delete(message.id)) this.listener.refuse(error, draft);
+      this.listener.change();
+    }
+  }
+
+  /** Gives back what the answer did not read before it ended. */
+  private giveBack() {
+    const left = [...this.sent.values()];
+    this.sent.clear();
+    if (!left.length) return;
+    const text = left.map(one => one.text).filter(Boolean).join('\n\n');
+    this.listener.refuse(new ServerError(409, TOO_LATE), { text, files: left.flatMap(one => one.files) });
   }
 
   /** Asks for another answer to what was said last. */
@@ -166,6 +200,7 @@ export class Chat {
           isTaken = true;
           tries = 0;
           this.builder.add(chunk);
+          if (chunk.type === 'data-joined') this.sent.delete(String(chunk['id']));
           if (this.isLeft) return;
           this.listener.change();
         }
@@ -195,6 +230,7 @@ export class Chat {
     this.builder = null;
     if (undo) this.known = undo.before;
     this.listener.refuse(error, undo?.draft ?? null);
+    this.giveBack();
     this.listener.change();
     this.listener.end(this.id);
   }
@@ -213,6 +249,7 @@ export class Chat {
     this.listener.change();
     this.listener.end(this.id);
     this.listener.say(this.outcome());
+    this.giveBack();
     if (this.known.running) await this.load(); // another answer has begun elsewhere
   }
 

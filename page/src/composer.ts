@@ -1,5 +1,5 @@
 // The box in which the user writes: text and files.
-import type { Info, Part } from './api.ts';
+import type { Delivery, Info, Part } from './api.ts';
 import type { Draft } from './chat.ts';
 import { byId, h, iconButton } from './dom.ts';
 import { icon } from './icon.ts';
@@ -7,7 +7,7 @@ import { icon } from './icon.ts';
 const size = (bytes: number) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 const isAllowed = (type: string, types: string[]) => types.includes(type) || types.includes(`${type.split('/')[0]}/*`);
 
-type Way = { send: (draft: Draft, edited: string | null) => void; stop: () => void; editLast: () => void; tell: (text: string) => void };
+type Way = { steer: (draft: Draft, delivery: Delivery) => void; send: (draft: Draft, edited: string | null) => void; stop: () => void; editLast: () => void; tell: (text: string) => void };
 
 export class Composer {
   private readonly form = byId<HTMLFormElement>('composer');
@@ -15,6 +15,7 @@ export class Composer {
   private readonly files = byId('files');
   private readonly editing = byId('editing');
   private readonly main = byId<HTMLButtonElement>('send');
+  private readonly toRun = byId('to-run');
   private attached: { part: Part; bytes: number }[] = [];
   private edited: string | null = null;
   private isBusy = false;
@@ -26,6 +27,8 @@ export class Composer {
       if (this.isBusy) way.stop();
       else this.send();
     });
+    byId('steer').addEventListener('click', () => this.send('steer'));
+    byId('queue').addEventListener('click', () => this.send('queue'));
     this.input.addEventListener('input', () => this.fit());
     this.input.addEventListener('keydown', event => this.press(event));
     this.input.addEventListener('paste', event => this.take(event, event.clipboardData?.files));
@@ -52,6 +55,7 @@ export class Composer {
     if (is === this.isBusy) return;
     this.isBusy = is;
     this.showMain();
+    this.fit();
     this.main.classList.toggle('danger', is);
   }
 
@@ -91,18 +95,23 @@ export class Composer {
     this.fit();
   }
 
-  private send() {
+  private send(delivery: Delivery = 'steer') {
     const draft = { text: this.input.value.trim(), files: this.attached.map(one => one.part) };
     if (!draft.text && !draft.files.length) return;
     const { edited } = this;
     this.clear();
-    this.way.send(draft, edited);
+    if (!this.isBusy) {
+      this.way.send(draft, edited);
+      return;
+    }
+    this.way.steer(draft, delivery);
+    this.input.focus(); // the pressed button is hidden now
   }
 
   private press(event: KeyboardEvent) {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
-      if (!this.isBusy) this.send();
+      this.send(event.altKey ? 'queue' : 'steer');
     } else if (event.key === 'ArrowUp' && !this.input.value && !this.isBusy) {
       event.preventDefault();
       this.way.editLast();
@@ -113,6 +122,7 @@ export class Composer {
   }
 
   private fit() {
+    this.toRun.hidden = !this.isBusy || !(this.input.value.trim() || this.attached.length);
     this.input.style.height = 'auto';
     this.input.style.height = `${Math.min(this.input.scrollHeight, 240)}px`;
   }
@@ -148,6 +158,7 @@ export class Composer {
     });
     this.files.replaceChildren(...chips);
     this.files.hidden = !chips.length;
+    this.fit();
   }
 }
 

@@ -101,6 +101,7 @@ function makePart(part: Part, given: MessageContext): HTMLElement | Comment {
   if (type === 'source-url')
     return h('p', { class: 'source' }, 'Source: ', link(String(part['url']), [document.createTextNode(String(part['title'] ?? part['url']))]));
   if (type === 'source-document') return h('p', { class: 'source' }, `Source: ${String(part['title'] ?? part['filename'])}`);
+  if (type === 'data-joined') return h('div', { class: 'joined' }, h('h3', { class: 'hidden' }, 'You'), (part['data'] as { text: string }).text);
   if (type === 'data-question') {
     const question = part['data'] as Question;
     return showQuestion(question, given.runs, (action, content) => given.answer(question, action, content));

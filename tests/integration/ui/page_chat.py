@@ -181,7 +181,7 @@ def script(turn: ChatTurn) -> list[Turn]:
         "count": [part for n in range(60) for part in (f"{n} ", delay(0.05))],
         "long": text("\n\n".join(f"Paragraph {n} of a long answer." for n in range(80))),
     }
-    return [answers.get(word, text(f"You said: {added}"))]
+    return [answers.get(word, text(f"You said: {added}")), text("I read your message.")]
 
 
 def answer(turn: ChatTurn) -> StreamOf[Any, Any, None]:

@@ -282,6 +282,43 @@ def test_an_answer_is_stopped(page: Browser, url: str) -> None:
     assert talk["running"] is False
 
 
+@pytest.mark.parametrize("way", ["enter", "steer", "queue"])
+def test_a_message_reaches_the_answer_that_is_being_written(page: Browser, way: str) -> None:
+    """The answer reads it, it stands where it was read, and the page says until then that it is unread."""
+    page.say("count, please", waits=False)
+    page.until("a few numbers", lambda: " 5" in page.text(".message.assistant"))
+    assert not page.one("#to-run").is_displayed()
+    page.one("#input").send_keys("and hello")
+    assert page.one("#to-run").is_displayed()
+    if way == "enter":
+        page.press(Keys.ENTER)
+    else:
+        page.click(f"#{way}")
+    page.until("the note", lambda: page.one("#unread").is_displayed())
+    assert page.run("return document.activeElement.id") == "input"
+    page.until("the end", lambda: page.text("#send") == "Send")
+    assert not page.one("#unread").is_displayed()
+    shown = page.text("#messages")
+    assert " 59" in shown
+    assert shown.index(" 59") < shown.index("and hello") < shown.index("I read your message.")
+    assert shown.count("and hello") == 1
+    page.driver.refresh()
+    page.until("the same", lambda: "I read your message." in page.text("#messages"))
+    assert page.text("#messages").count("and hello") == 1
+
+
+def test_a_message_that_the_answer_did_not_read_is_given_back(page: Browser) -> None:
+    """A stopped answer reads nothing more, so the text is in the box again."""
+    page.say("count, please", waits=False)
+    page.until("a few numbers", lambda: " 5" in page.text(".message.assistant"))
+    page.one("#input").send_keys("and hello", Keys.ENTER)
+    page.until("the note", lambda: page.one("#unread").is_displayed())
+    page.press(Keys.ESCAPE)
+    page.until("the end", lambda: page.text("#send") == "Send")
+    assert page.one("#input").get_attribute("value") == "and hello"
+    assert not page.one("#unread").is_displayed()
+
+
 def test_a_reload_in_the_middle_and_a_second_window_read_on(page: Browser) -> None:
     """Both have the whole answer from its beginning, when it has ended, and while it is written."""
     page.say("count, please", waits=False)
