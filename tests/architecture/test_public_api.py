@@ -64,7 +64,7 @@ FEATURES = {
     "fxai.agents.records.run_record",
     "fxai.agents.tool_search",
     "fxai.models.compaction",
-    "fxai.models.guard",
+    "fxai.guards.guard",
     "fxai.tools.tool_index",
 }
 

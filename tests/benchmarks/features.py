@@ -14,8 +14,9 @@ import msgspec
 
 from fxai.agents import Inbox, RunRecord, ToolSearch
 from fxai.effects import Effect, Layer, Stream, fx, runtime
+from fxai.guards import Guard
 from fxai.messages import AiError, Finish, Part, StreamPart, TextDelta, TextEnd, TextStart
-from fxai.models import Guard, LanguageModel, ModelRequest
+from fxai.models import LanguageModel, ModelRequest
 from fxai.tools.tool_index import ToolIndex
 from tests.benchmarks.measure import FXAI, Budget, Work
 from tests.benchmarks.scripted import Turns, agent_of, layer_of
