@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, cast, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
 from fxai.agents.step_record import NO_RECORD, StepRecord
-from fxai.effects.cause import Cause, Failed, FailureError, Succeeded
+from fxai.effects.cause import Cause, Failed, FailureError, Interrupt, Succeeded, leave, left_in
 from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
 from fxai.messages.part import FinishReason, PrefixBreak, ToolCall, ToolResult, Usage, WarningPart
@@ -370,70 +370,76 @@ class RenderFailed(msgspec.Struct, frozen=True):
         return hash((self.prompt, self.step, self.reason, self.message))
 
 
-def keep_history(defect: BaseException, history: Prompt) -> None:
-    """Store the conversation with a defect that ended a run, for `history_of`."""
-    vars(defect)[_HISTORY] = history
+@final
+class _Left(msgspec.Struct, frozen=True):
+    """The data of a run that a defect or a cancellation ended."""
+
+    history: Prompt
+    usage: Usage
+
+
+def keep_run(end: BaseException | Interrupt, history: Prompt, usage: Usage) -> None:
+    """Store the conversation and the usage of a run with its end, for `history_of` and `usage_of`."""
+    leave(end, _Left(history, usage))
 
 
 def history_of(ended: object) -> Prompt | None:
     """Return the conversation of a run, regardless of how the run ended. Another run can continue from it.
 
     After a defect of a handler, the conversation contains the results of all calls that ended. The result of the broken
-    call states that the tool broke.
+    call states that the tool broke. After a cancellation, the conversation ends before the cancelled turn.
 
     Args:
-        ended: An `Exit`, a `Cause`, an `Answer`, a failure of a run, or an exception that a run raised.
+        ended: An `Exit`, a `Cause`, an `Answer`, a failure of a run, a `Timeout`, or an exception that a run raised.
+            The `CancelledError` of a run is such an exception, and also the `TimeoutError` of `asyncio.timeout`.
 
-    Returns None if `ended` belongs to no run of an agent, or if a user cancelled the run.
+    Returns None if `ended` belongs to no run of an agent. The exit of a concurrent program belongs to no run if a user
+    cancelled the program. Read the exits of its runs with `on_exit`.
 
     >>> history_of(BudgetExceeded("rounds", 10, Prompt.make("Count to infinity."))) == Prompt.make("Count to infinity.")
     True
     >>> history_of(KeyError("n")) is None
     True
     """
-    if isinstance(ended, Succeeded):
-        return history_of(cast("Succeeded[object]", ended).value)
-    if isinstance(ended, Failed | FailureError):
-        return history_of(cast(Any, ended).cause)
-    if isinstance(ended, Cause):
-        cause = cast("Cause[object]", ended)
-        found = [history_of(one) for one in (*cause.failures, *cause.defects)]
-        return next((history for history in found if history is not None), None)
-    kept = vars(ended).get(_HISTORY) if isinstance(ended, BaseException) else None
-    history: object = getattr(ended, "history", None) if kept is None else kept
+    history: object = getattr(_end_of(ended, "history"), "history", None)
     return history if isinstance(history, Prompt) else None
-
-
-def keep_usage(defect: BaseException, usage: Usage) -> None:
-    """Store the usage of a run with a defect that ended it, for `usage_of`."""
-    vars(defect)[_USAGE] = usage
 
 
 def usage_of(ended: object) -> Usage | None:
     """Return the usage of a run, regardless of how the run ended.
 
-    After a failure or a defect, it is the usage of the finished turns. The usage of a turn that failed is unknown.
+    After a failure, a defect, or a cancellation, it is the usage of the finished turns. The usage of a turn that did
+    not finish is unknown.
 
     Args:
-        ended: An `Exit`, a `Cause`, an `Answer`, a failure of a run, or an exception that a run raised.
+        ended: The end of a run, like the argument of `history_of`.
 
-    Returns None if `ended` belongs to no run of an agent, or if a user cancelled the run. To know the usage of a
-    cancelled run, add the usage of its steps in `on_step`.
+    Returns None if `ended` belongs to no run of an agent. See `history_of`.
 
     >>> usage_of(BudgetExceeded("rounds", 1, Prompt.make("Count."), usage=Usage(20, 5)))
     Usage(input_tokens=20, output_tokens=5)
     """
+    usage: object = getattr(_end_of(ended, "usage"), "usage", None)
+    return usage if isinstance(usage, Usage) else None
+
+
+def _end_of(ended: object, name: Literal["history", "usage"]) -> object:
+    """Return the answer, failure, or stored data of the run that ended, which has the attribute `name`, or None."""
     if isinstance(ended, Succeeded):
-        return usage_of(cast("Succeeded[object]", ended).value)
+        return _end_of(cast("Succeeded[object]", ended).value, name)
     if isinstance(ended, Failed | FailureError):
-        return usage_of(cast(Any, ended).cause)
+        return _end_of(cast(Any, ended).cause, name)
     if isinstance(ended, Cause):
         cause = cast("Cause[object]", ended)
-        found = [usage_of(one) for one in (*cause.failures, *cause.defects)]
-        return next((usage for usage in found if usage is not None), None)
-    kept = vars(ended).get(_USAGE) if isinstance(ended, BaseException) else None
-    usage: object = getattr(ended, "usage", None) if kept is None else kept
-    return usage if isinstance(usage, Usage) else None
+        interrupts = (reason for reason in cause.reasons if isinstance(reason, Interrupt))
+        found = (_end_of(one, name) for one in (*cause.failures, *cause.defects, *interrupts))
+        return next((one for one in found if one is not None), None)
+    left = left_in(ended)
+    if left is None and isinstance(ended, TimeoutError):
+        left = left_in(ended.__cause__)  # the CancelledError of asyncio.timeout
+    if left is not None:
+        return left
+    return ended if isinstance(getattr(ended, name, None), Prompt | Usage) else None
 
 
 # -- the cache of the provider
@@ -490,9 +496,6 @@ def cache_report(answer: Answer[Any]) -> CacheReport:
             found.append(CacheStep(after.number, after.record.prefix_break, possible, usage.cached_input_tokens))
     return CacheReport(tuple(found))
 
-
-_HISTORY: Final = "__fxai_history__"
-_USAGE: Final = "__fxai_usage__"
 
 RunError: TypeAlias = RunFailed | ToolError | BudgetExceeded
 """The failures of a run. Each contains the `history`."""

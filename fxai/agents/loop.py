@@ -58,7 +58,20 @@ from fxai.agents.run_options import StepSetup
 from fxai.agents.run_tools import Binding
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, ServiceKey
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Sync, Then, Within
+from fxai.effects.effect import (
+    AnyEffect,
+    Ask,
+    EffectOf,
+    Fetch,
+    Fold,
+    Generate,
+    Local,
+    OnExit,
+    Succeed,
+    Sync,
+    Then,
+    Within,
+)
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING, Scope, scoped
 from fxai.effects.service import Clock
@@ -368,6 +381,7 @@ def _program(
         lambda cause: run.fail(cause, on_defect),
         None,
     )
+    looped = OnExit(looped, run.end)
     inbox: Inbox | None = context.services.get(Inbox)
     if inbox is not None and inbox.claim(run):
         run.inbox = inbox

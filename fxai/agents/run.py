@@ -28,8 +28,7 @@ from fxai.agents.answer import (
     RunFailed,
     Step,
     describe_limit,
-    keep_history,
-    keep_usage,
+    keep_run,
 )
 from fxai.agents.answer import Steps as StepsSoFar
 from fxai.agents.change import Appending, Changes, Plan
@@ -49,7 +48,7 @@ from fxai.agents.run_options import (
 )
 from fxai.agents.step_record import NO_RECORD, StepRecord
 from fxai.effects.cancellation import is_bug
-from fxai.effects.cause import Cause, Die
+from fxai.effects.cause import Cause, Die, Exit, Failed, Interrupt
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING, Scope
@@ -440,7 +439,7 @@ class Run:
     # -- failures of the run
 
     def fail(self, cause: Cause[Any], on_defect: OnDefect | None = None) -> AnyEffect | None:
-        """Return the failure of the run with the conversation, or None after a defect or a cancellation.
+        """Return the failure of the run with the conversation, or None after a defect or an interruption.
 
         It stores the conversation with each defect, and `on_defect` receives the answer so far.
         """
@@ -451,12 +450,19 @@ class Run:
             return failing
         broken = self._answer_so_far(cause)
         for defect in cause.defects:
-            keep_history(defect, broken.history)
-            keep_usage(defect, broken.usage)
+            keep_run(defect, broken.history, broken.usage)
         if on_defect is None or cause.interrupted or broken.history == self._begun:
             return failing
         failing = failing or FailCause(cause)
         return Fold(on_defect(broken), lambda other: FailCause(cause.combine(other)), lambda _: failing)
+
+    def end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
+        """Store the conversation and the usage of a cancelled run with its interruption."""
+        if isinstance(exit_, Failed):
+            for reason in exit_.cause.reasons:
+                if isinstance(reason, Interrupt):
+                    keep_run(reason, self.history, self._usage(Usage()))
+        return NOTHING
 
     def _answer_so_far(self, cause: Cause[Any]) -> Answer[Any]:
         """Return the answer so far of a run that ended with a defect, including the results of the last round."""
@@ -478,9 +484,12 @@ class Run:
             turn = error.response.usage
         elif isinstance(error, RunFailed) and isinstance(error.reason, GuardRefusalError):
             turn = Usage(**error.reason.usage)
+        return msgspec.structs.replace(error, usage=self._usage(turn))
+
+    def _usage(self, turn: Usage) -> Usage:
+        """Return the usage of the finished steps, of a compaction before the current step, and of a turn."""
         compacted = Usage() if self.growth.compacted is None else self.growth.compacted.usage
-        usage = sum((step.usage for step in self.steps), turn + compacted)
-        return msgspec.structs.replace(error, usage=usage)
+        return sum((step.usage for step in self.steps), turn + compacted)
 
     def _with_history(self, error: Any) -> Any:
         if isinstance(error, AiError):

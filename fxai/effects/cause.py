@@ -44,7 +44,7 @@ class Die(msgspec.Struct, frozen=True):
 
 
 @final
-class Interrupt(msgspec.Struct, frozen=True):
+class Interrupt(msgspec.Struct, frozen=True, dict=True):
     """A cancellation of the program."""
 
 
@@ -150,7 +150,11 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
             error = reason.error
             return error if isinstance(error, BaseException) else FailureError(self)
 
-        return reason.defect if isinstance(reason, Die) else InterruptedProgramError("the program was interrupted")
+        if isinstance(reason, Die):
+            return reason.defect
+        error = InterruptedProgramError("the program was interrupted")
+        pass_on(reason, error)
+        return error
 
 
 def attach(error: BaseException, cause: Cause[Any]) -> None:
@@ -169,7 +173,25 @@ def attachment(error: BaseException) -> Cause[Any]:
     return cause
 
 
+def leave(end: BaseException | Interrupt, data: object) -> None:
+    """Store the data of a stopped program with its end, for `left_in`. The data of an enclosing program replaces it."""
+    vars(end)[_LEFT] = data
+
+
+def left_in(end: object) -> object:
+    """Return the data that `leave` stored with an exception, an interruption, or the failure of a timeout, or None."""
+    return getattr(end, _LEFT, None)
+
+
+def pass_on(end: object, later: object) -> None:
+    """Store the data of an end also with a later end of the same program."""
+    data = left_in(end)
+    if data is not None:
+        vars(later)[_LEFT] = data
+
+
 _ATTACHED = "__fxai_attached__"
+_LEFT = "__fxai_left__"
 _NOTHING: Cause[Any] = Cause(())
 
 

@@ -60,7 +60,7 @@ _In_contra = TypeVar("_In_contra", contravariant=True)
 
 
 @final
-class Timeout(msgspec.Struct, frozen=True):
+class Timeout(msgspec.Struct, frozen=True, dict=True):
     """The failure of a program that exceeded its time limit. `seconds` is the limit."""
 
     seconds: float

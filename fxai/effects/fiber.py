@@ -50,6 +50,7 @@ from fxai.effects.cause import (
     Succeeded,
     attach,
     attachment,
+    pass_on,
 )
 from fxai.effects.context import branches_of
 from fxai.effects.effect import (
@@ -414,6 +415,7 @@ class Fiber(msgspec.Struct, eq=False):
 
         if self._fatal is None:
             self._interrupt = Interrupt()
+            pass_on(raised, self._interrupt)
         self._fatal = raised
         return Cause((self._interrupt, *attachment(raised).reasons))
 
@@ -512,6 +514,7 @@ class Fiber(msgspec.Struct, eq=False):
             return end
 
         attach(fatal, self.besides())
+        pass_on(self._interrupt, fatal)
         raise fatal
 
     def besides(self) -> Cause[Any]:
@@ -590,7 +593,11 @@ class Fiber(msgspec.Struct, eq=False):
             async with hold(scope):
                 end = await fiber.drive(fiber.step(effect, None, None))
 
-        return Failed(Cause((Fail(failure),)).combine(fiber.besides())) if end is None else end
+        if end is not None:
+            return end
+        if isinstance(failure, Timeout):
+            pass_on(fiber._interrupt, failure)
+        return Failed(Cause((Fail(failure),)).combine(fiber.besides()))
 
 
 Children: TypeAlias = "Generator[tuple[Fiber, Variables], None, Any]"

@@ -25,7 +25,7 @@ from returns.result import Failure, Result, Success
 from typing_extensions import override
 
 from fxai.agents.answer import Answer, RenderFailed, RunError, history_of
-from fxai.effects.cause import Cause, Exit, Failed, FailureError, Succeeded
+from fxai.effects.cause import Cause, Exit, Failed, FailureError, InterruptedProgramError, Succeeded
 from fxai.messages.message import Message, handle_of
 from fxai.messages.part import Finish, Part, Text, ToolCall, ToolResult, Usage
 from fxai.messages.prompt import Prompt
@@ -182,7 +182,10 @@ class RunRecord(msgspec.Struct, frozen=True):
             )
         cause = source.cause if isinstance(source, Failed | FailureError) else source
         if not isinstance(cause, Cause):
-            return _of_history(history, "failed", str(source)[:_LONGEST])
+            is_cancelled = isinstance(source, BaseException) and not isinstance(source, Exception)
+            is_cancelled = is_cancelled or isinstance(source, InterruptedProgramError)
+            ended = "cancelled" if is_cancelled else "failed"
+            return _of_history(history, ended, (str(source) or repr(source))[:_LONGEST])
         failure = str(cause.failures[0]) if cause.failures else repr(cause.squash())
         return _of_history(history, "cancelled" if cause.interrupted else "failed", failure[:_LONGEST])
 
