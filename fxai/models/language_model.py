@@ -267,7 +267,7 @@ class LanguageModel(Service):
         the model. A property that occurs twice is also invalid. Otherwise, the stream fails like `generate_object`.
 
         If the provider requires another form of the schema, fxai converts the text back while it arrives. If the model
-        has no structured output and answers by a call of a tool, the stream has the last part only.
+        has no structured output, the partials grow with the arguments of the tool call that is the answer.
         """
         return object_stream(Prompt.make(prompt), Schema[Any].of(schema), toolkit, options)
 

@@ -128,7 +128,8 @@ class AnswerForm(msgspec.Struct, frozen=True):
 
     def writer(self) -> AnswerWriter | None:
         """Return a writer that converts the text of an answer while it arrives, or None if it must be complete."""
-        if self.tool is not None or (self.form is None and self._as_parameters is not None):
+        parameters = None if self.form is not None else self._as_parameters
+        if parameters is not None and parameters.document != self.asked:
             return None
         from fxai.models.answer_writer import AnswerWriter
 

@@ -90,7 +90,10 @@ class _Open:
         self.pieces: list[str] = []
         self.citations: list[Any] = citations_of(block)
         self.silent = silent
-        """True if the text of the block needs a conversion. A writer converts it, or the reader emits it at its end."""
+        """True if the text or the arguments of the block are an answer that needs a conversion.
+
+        A writer converts them, or the reader emits the answer at its end.
+        """
         self.writer: AnswerWriter | None = None
         self.has_writer = False
         """True if the reader has requested a writer."""
@@ -278,14 +281,14 @@ class MessagesReader:
 
     def _delta(self, opened: _Open, text: str) -> tuple[StreamPart, ...]:
         opened.pieces.append(text)
-        if opened.silent and opened.kind == "text" and self._sent.answer is not None:
+        if opened.silent and self._sent.answer is not None:
             if not opened.has_writer:
                 opened.writer, opened.has_writer = self._sent.answer.writer(), True
             text = "" if opened.writer is None else opened.writer.feed(text)
             start = (TextStart(opened.id),) if text and not opened.has_started else ()
             opened.has_started = opened.has_started or bool(text)
             return (*start, *((TextDelta(opened.id, text),) if text else ()))
-        if opened.silent or not text:
+        if not text:
             return ()
         if opened.kind == "text":
             return (*self._text_start(opened), TextDelta(opened.id, text))
@@ -309,7 +312,7 @@ class MessagesReader:
         """Return the last parts of a block from its whole part."""
         if part.type == "text":
             ended = TextEnd(opened.id, metadata=part.metadata)
-            if opened.kind == "text" and (not opened.silent or opened.has_started):
+            if opened.has_started or (opened.kind == "text" and not opened.silent):
                 return (*self._text_start(opened), ended)
             piece = (TextDelta(opened.id, part.text),) if part.text else ()
             return (TextStart(opened.id), *piece, ended)

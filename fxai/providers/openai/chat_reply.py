@@ -110,7 +110,7 @@ class ChatReader:
     def __init__(self, sent: WireRequest) -> None:
         self._sent = sent
         self._texts = text_blocks()
-        self._writer: AnswerWriter | None = None  # of an answer whose form differs from the requested schema
+        self._writers: dict[str, AnswerWriter | None] = {}  # of answers whose form differs from the requested schema
         self._reasoning = reasoning_blocks()
         self._marks: dict[str, dict[str, Any]] = {}  # metadata of the reasoning by block
         self._calls = ChatCalls()
@@ -233,13 +233,12 @@ class ChatReader:
         for position, call in enumerate(calls):
             yield from self._call({**call, "index": position} if is_complete else call)
 
-    def _text(self, text: str) -> Iterable[StreamPart]:
+    def _text(self, text: str, block: str = _TEXT) -> Iterable[StreamPart]:
         if not self._sent.is_buffered:
-            yield from self._texts.write(_TEXT, text)
-            return
-        if self._writer is None:
-            self._writer = self._sent.answer_writer()
-        yield from self._texts.convert(_TEXT, text, self._writer)
+            return self._texts.write(block, text)
+        if block not in self._writers:
+            self._writers[block] = self._sent.answer_writer()
+        return self._texts.convert(block, text, self._writers[block])
 
     def _piece(self, piece: Item) -> Iterable[StreamPart]:
         """Yield the parts of an item in a content list, as on Mistral: text, a thought, or unchanged data."""
@@ -367,10 +366,14 @@ class ChatReader:
 
     def _call(self, piece: Item) -> Iterable[StreamPart]:
         call = self._calls.add(piece)
-        if not call.name or self._sent.is_answer(call.name) or self._is_wrapper(call):
+        if not call.name or self._is_wrapper(call):
             return
         text = call.deltas[-1]
         first = not call.started
+        if self._sent.is_answer(call.name):
+            call.started = True
+            yield from self._text(call.text if first else text, call.id)
+            return
         if first:
             yield self._start(call)
             text = call.text
@@ -385,8 +388,7 @@ class ChatReader:
 
     def _end_call(self, call: ChatCall) -> Iterable[StreamPart]:
         if self._sent.is_answer(call.name):
-            yield from self._texts.replace(call.id, self._sent.answer(call.text))
-            return
+            return  # it has ended with the other texts
         for one in self._inside(call):
             if not one.started:
                 yield self._start(one)
