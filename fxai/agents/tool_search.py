@@ -95,6 +95,9 @@ class ToolSearch(msgspec.Struct, frozen=True):
     embedding: LayerOf[EmbeddingModel, Any, None] | None = None
     """An embedding model that ranks the tools together with their words, or None. Each search sends a request. If the
     embedding model fails, the words alone rank the tools."""
+    min_similarity: float = 0.0
+    """Minimum cosine similarity, from -1 to 1, of a tool that only the embedding model finds. The scale depends on the
+    model, so measure it with requests for your tools. Default: 0, with which most models find a tool for any query."""
     hosted: AnyTool | None = None
     """The search tool of the provider, such as `anthropic.tool_search()`, or None. The request then contains all tools
     as deferred tools, and the provider searches them. If the facts of the model do not state `tool_search`, fxai uses
@@ -103,6 +106,8 @@ class ToolSearch(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.max_results < 1:
             raise ValueError(f"max_results must be at least 1, got {self.max_results}")
+        if not -1 <= self.min_similarity <= 1:
+            raise ValueError(f"min_similarity must be from -1 to 1, got {self.min_similarity}")
         if self.hosted is not None and self.hosted.provider is None:
             raise ValueError(f"hosted must be a search tool of a provider, got {self.hosted.name!r}")
         if isinstance(cast(object, self.always), str):
@@ -232,7 +237,8 @@ class Searching:
             ranked = sorted(scores, key=lambda at: (-scores[at], at))
             return self._result(index.first(asked.query, ranked, most))
 
-        return _rank_by_meaning(index, asked.query, self._options.embedding).map(fuse)
+        least = self._options.min_similarity
+        return _rank_by_meaning(index, asked.query, self._options.embedding, least).map(fuse)
 
     def _result(self, found: Iterable[AnyTool]) -> FoundTools:
         listed = [FoundTool(tool.name, (tool.description or "")[:_LONGEST]) for tool in found]
@@ -256,9 +262,9 @@ _VECTORS: Final[WeakKeyDictionary[ToolIndex, dict[Any, tuple[Vector, ...]]]] = W
 
 
 def _rank_by_meaning(
-    index: ToolIndex, query: str, embedding: LayerOf[EmbeddingModel, Any, None]
+    index: ToolIndex, query: str, embedding: LayerOf[EmbeddingModel, Any, None], least: float
 ) -> EffectOf[Sequence[int]]:
-    """Return the positions of all tools, the most similar first. Without an answer of the model, return none."""
+    """Return the positions of tools with at least this similarity, the most similar first. Return none if it fails."""
     from fxai.models.embedding_model import EmbeddingModel, similarity
 
     known = _VECTORS.setdefault(index, {})
@@ -268,7 +274,7 @@ def _rank_by_meaning(
         wanted, *rest = vectors
         tools = known.setdefault(embedding, tuple(rest))
         near = [similarity(wanted, vector) for vector in tools]
-        return sorted(range(len(near)), key=lambda at: (-near[at], at))
+        return sorted((at for at, one in enumerate(near) if one >= least), key=lambda at: (-near[at], at))
 
     asked: EffectOf[Any, Any, Any] = EmbeddingModel.embed_many((query, *texts)).provide(embedding)
     return asked.map(lambda made: rank(made.vectors)).catch_all(lambda _: Succeed(()))

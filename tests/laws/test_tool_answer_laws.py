@@ -30,7 +30,7 @@ def _by_anthropic(request: ModelRequest, value: Any, cuts: list[int]) -> list[St
     answer = sent.answer
     assert answer is not None
     assert answer.tool is not None
-    block = {"type": "tool_use", "id": "t", "name": answer.tool, "input": {}}
+    block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": answer.tool, "input": {}}
     whole = message([], "tool_use")
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**whole, "stop_reason": None}},

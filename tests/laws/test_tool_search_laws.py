@@ -299,6 +299,26 @@ def test_an_embedding_model_ranks_by_meaning(fails: bool) -> None:
     assert meaning.asked == ([21, 21, 21] if fails else [21, 1, 1])
 
 
+@pytest.mark.parametrize(("least", "count"), [(0.0, 5), (0.5, 0)])
+def test_a_minimum_similarity_makes_an_empty_result_possible(least: float, count: int) -> None:
+    """No tool has the words of the query, and the similarity of each tool is 0.1."""
+    others = Toolkit.make(*[tool for tool in reports if tool.name != "report_9"])
+    layer = Layer.succeed(EmbeddingModel, Meaning())
+    agent = Agent.make("finder", toolkit=others, tool_search=ToolSearch(embedding=layer, min_similarity=least))
+    answer = _run(agent, ScriptedModel.make([call("search_tools", {"query": "income"}), text("Done.")]))
+    result = answer.steps[0].results[0].result
+
+    assert len(result.tools) == count
+    assert result.note.startswith("No tool matches.") == (count == 0)
+
+
+@pytest.mark.parametrize("least", [-1.1, 2.0, float("nan")])
+def test_a_minimum_similarity_is_a_cosine(least: float) -> None:
+    """Other numbers have an error that names the limits."""
+    with pytest.raises(ValueError, match="min_similarity must be from -1 to 1, got"):
+        ToolSearch(min_similarity=least)
+
+
 def test_no_match_is_a_result_that_says_so() -> None:
     """The model reads the number of the tools, and a required tool is in the request without a search."""
     model = ScriptedModel.make([call("search_tools", {"query": "weather"}), text("None.")])
