@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast, final
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, cast, final
 
 import msgspec
 from typing_extensions import override
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 _A = TypeVar("_A")
+_BATCH: Final = 10  # the most values of one run, because a run of Hypothesis costs more than a value
 
 
 @final
@@ -105,7 +107,7 @@ class Trial(msgspec.Struct, frozen=True):
     """The effort for a law.
 
     Attributes:
-        max_examples: Number of generated examples. Default: 100.
+        max_examples: Number of generated examples, rounded up to full batches of at most 10. Default: 100.
         seed: Seed of the generator, for repeatable data. Default: None, a new seed each time.
         derandomize: True to generate the same data each time, with any seed. Default: False.
     """
@@ -120,18 +122,29 @@ class Trial(msgspec.Struct, frozen=True):
         Raises:
             NoExamplesError: If the strategy generates no data.
         """
+        try:
+            return self._search(data, law, min(max(self.max_examples // _BATCH, 1), _BATCH))
+        except NoExamplesError:
+            return self._search(data, law, 1)  # a filter rejects a batch more often than a value
+
+    def _search(self, data: SearchStrategy[_A], law: Callable[[_A], Break | None], batch: int) -> Break | None:
+        """Return the smallest break, or None. One run of Hypothesis draws a batch, and stops at the first break."""
         import hypothesis
+        from hypothesis import strategies as st
         from hypothesis.errors import Flaky, Unsatisfiable
 
         last: list[Break] = []
 
-        def hold(drawn: _A) -> None:
-            found = law(drawn)
+        @st.composite
+        def first_break(draw: Callable[[SearchStrategy[_A]], _A]) -> Break | None:
+            return next((found for _ in range(batch) if (found := law(draw(data))) is not None), None)
+
+        def hold(found: Break | None) -> None:
             if found is not None:
                 last[:] = [found]
                 raise _BrokenError
 
-        test: Any = self._settings()(hypothesis.given(data)(hold))
+        test: Any = self._settings(batch)(hypothesis.given(first_break())(hold))
         try:
             (test if self.seed is None else hypothesis.seed(self.seed)(test))()
         except _BrokenError:
@@ -142,11 +155,11 @@ class Trial(msgspec.Struct, frozen=True):
             raise NoExamplesError from None
         return None
 
-    def _settings(self) -> Any:
+    def _settings(self, batch: int) -> Any:
         from hypothesis import HealthCheck, Phase, Verbosity, settings
 
         return settings(
-            max_examples=self.max_examples,
+            max_examples=ceil(self.max_examples / batch),
             derandomize=self.derandomize,
             database=None,
             deadline=None,

@@ -32,6 +32,37 @@ def test_a_law_that_holds_gives_nothing() -> None:
     assert len(seen) == 7
 
 
+def test_a_break_within_a_batch_shrinks_to_one_value() -> None:
+    """The values before the counterexample leave no trace in it."""
+
+    def is_small(number: int) -> Break | None:
+        return Break(number, "", "it is large", "") if number >= 1000 else None
+
+    found = Trial(max_examples=100, seed=1).find_break(st.integers(0, 10**6), is_small)
+
+    assert found is not None
+    assert found.value == 1000
+
+
+def test_a_filter_that_rejects_most_batches_does_not_hide_a_break() -> None:
+    """Single values follow if no batch is complete."""
+    sparse = st.integers(0, 10**6).filter(lambda number: number % 16 == 15)
+
+    found = Trial(max_examples=100, seed=1).find_break(sparse, lambda number: Break(number, "", "it is drawn", ""))
+
+    assert found is not None
+    assert found.value == 15
+
+
+def test_a_filter_that_rejects_most_batches_leaves_values() -> None:
+    """The law is tried although no batch is complete."""
+    seen: list[int] = []
+    sparse = st.integers(0, 10**6).filter(lambda number: number % 16 == 15)
+
+    assert Trial(max_examples=100, seed=1).find_break(sparse, seen.append) is None
+    assert len(set(seen)) > 1
+
+
 @pytest.mark.parametrize("trial", [Trial(max_examples=20, seed=3), Trial(max_examples=20, derandomize=True)])
 def test_a_trial_can_be_repeated(trial: Trial) -> None:
     """By its seed, or without chance at all."""
