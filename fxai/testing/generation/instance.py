@@ -71,6 +71,10 @@ def instance_of(
     return instances()
 
 
+_LAST_OF_REPEATS: Final = 3
+_REPEATS: Final = st.integers(0, _LAST_OF_REPEATS)  # the simplest choice, 0, does not repeat an item
+
+
 @final
 class Drawing:
     """The state of a generated value, with the source of choices and the remaining attempts."""
@@ -191,6 +195,10 @@ class Drawing:
                 if index < least:
                     raise
                 break
+        # Independent items are rarely equal, but programs often confuse lists with sets.
+        if len(items) > 1 and not unique and self.draw(_REPEATS) == _LAST_OF_REPEATS:
+            repeated = [*items[:-1], items[0]]
+            items = repeated if self._fits(here, repeated) else items
         return items
 
     def _size(self, least: int, most: int | None, depth: int) -> int:

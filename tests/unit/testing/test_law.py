@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fxai.testing import Break, Law, LawError
 from fxai.testing.law import NoExamplesError, Trial
+from fxai.testing.strategies import instances
 
 
 def _is_small(number: int) -> Break | None:
@@ -61,6 +62,20 @@ def test_a_filter_that_rejects_most_batches_leaves_values() -> None:
 
     assert Trial(max_examples=100, seed=1).find_break(sparse, seen.append) is None
     assert len(set(seen)) > 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_search_finds_two_equal_items_of_a_list(seed: int) -> None:
+    """Programs that confuse lists with sets lose such an item."""
+    lists = instances({"type": "array", "items": {"type": "integer"}})
+
+    def is_set(items: Any) -> Break | None:
+        return Break(items, "", "two items are equal", "") if len(set(items)) < len(items) else None
+
+    found = Trial(seed=seed).find_break(lists, is_set)
+
+    assert found is not None
+    assert found.value == [0, 0]
 
 
 @pytest.mark.parametrize("trial", [Trial(max_examples=20, seed=3), Trial(max_examples=20, derandomize=True)])
