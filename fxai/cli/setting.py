@@ -132,13 +132,13 @@ def open_setting(
     require_prompt(setting.agent, state, services)
     own = setting.agent.model
     is_local = setting.model is None and own is None and services.find(LanguageModel) is None
-    if is_local:
-        require_ready("local")
     tools = yield from setting.agent.with_tools(setting.servers).binding.open().provide_context(services)
     # before the model, which loads slowly, so that fxai reports a missing service first
     early = yield from build_handlers(tools, services, services.put(model, services.find(model, default=True))).exit()
     if isinstance(early, Failed) and not any(_lacks(defect, model) for defect in early.cause.defects):
         return (yield from fx.fail_cause(early.cause))
+    if is_local:
+        require_ready("local")
     if setting.model is not None or is_local:
         services = services.merge((yield from _model_of(setting, heard).build()))
     elif own is not None:

@@ -29,6 +29,7 @@ INTERNAL = {
     "tests/conformance/test_concerto_cases.py": "the messages of a host",
     "tests/conformance/test_mcp_client_cases.py": "how a server's content is shown",
     "tests/conformance/test_openai_cases.py": "finish reasons, and answers continued",
+    "tests/laws/test_tool_answer_laws.py": "the readers of two providers, on the same answers",
     "tests/laws/test_coroutine_laws.py": "fibers with and without their own task",
     "tests/laws/test_compaction_laws.py": "pairs of calls, and recorded cuts",
     "tests/integration/distributed/test_lost_queue_workers.py": "rows that no program writes",

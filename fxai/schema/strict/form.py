@@ -59,6 +59,10 @@ _AMBIGUOUS: Final = "a strict value can match two alternatives, so declare a pro
 _STANDING_IN: Final = Node({"type": "null"})
 
 
+_AS_ANY_OF: Final = "sent as anyOf"
+"""The reason of a weakening that keeps the alternatives of `oneOf`, but not that exactly one of them applies."""
+
+
 @final
 class Transformer:
     """A transformation of a document, with its definitions, unsupported features, and unenforced keywords so far."""
@@ -224,7 +228,7 @@ class Transformer:
     def _union(self, sites: Sequence[Site], site: Site, keyword: str, at: str) -> Node | None:
         branches = [site.under(keyword, index) for index in range(len(site.get(keyword)))]
         if keyword == "oneOf" and len(branches) > 1:
-            self.weaken(site, "oneOf", "sent as anyOf")
+            self.weaken(site, "oneOf", _AS_ANY_OF)
         rest = tuple((s.without(keyword) if s is site else s).without("$ref", "allOf") for s in sites)
         beside = tuple(filter(self.reader.holds, rest))
         if beside and self._only_narrows(beside, branches, at):
@@ -455,11 +459,13 @@ def _transform(
 def without_weakenings(original: JsonSchema, weakened: tuple[Weakening, ...]) -> JsonSchema:
     """Return the document without the weakened keywords."""
     document = original.to_dict()
+    as_any_of = {one.pointer for one in weakened if one.reason == _AS_ANY_OF}
+    as_any_of -= {one.pointer for one in weakened if one.keyword == "oneOf" and one.reason != _AS_ANY_OF}
     for one in sorted(weakened, key=lambda one: one.pointer.count("/"), reverse=True):  # inner schemas first
         schema = document
         for token in pointer_tokens(one.pointer):
             schema = schema[int(token)] if is_array(schema) else schema[token]
-        if one.keyword == "oneOf" and one.reason == "sent as anyOf":
+        if one.reason == _AS_ANY_OF and one.pointer in as_any_of:
             schema.setdefault("allOf", []).append({"anyOf": schema.pop("oneOf")})
         else:
             schema.pop(one.keyword, None)

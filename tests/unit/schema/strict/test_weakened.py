@@ -216,3 +216,13 @@ def test_a_value_of_each_alternative_has_its_strict_form() -> None:
 
     assert form.forth({"x": {"a": "1"}}).unwrap() == {"x": {"a": "1", "b": None}}
     assert form.forth({"x": {"n": 1}}).unwrap() == {"x": {"n": 1, "m": None}}
+
+
+def test_alternatives_that_a_form_drops_are_not_part_of_the_relaxed_document() -> None:
+    """A `oneOf` that the form first sends as `anyOf` and then drops has two weakenings, and the second one applies."""
+    names = {"a": STRING, "b": STRING}
+    document = {"type": "object", "properties": names, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}
+    form = strict_form(JsonSchema.of(document), OPENAI).unwrap()
+
+    assert form.back({"a": None, "b": None}) == {}
+    assert form.relaxed.validate({}) == ()
