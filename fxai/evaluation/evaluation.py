@@ -161,10 +161,7 @@ def _judge(law: RunLaw[Any, Any], answer: Answer[Any]) -> EffectOf[tuple[bool | 
 
     def judge() -> AnyEffect:
         judged: Any = law.judge(answer)
-        if isinstance(judged, EffectOf):
-            effect: AnyEffect = judged
-            return effect
-        return Succeed(judged)
+        return judged if issubclass(type(judged), EffectOf) else Succeed(judged)
 
     def read(ended: Exit[Any, Any]) -> tuple[bool | None, str]:
         if isinstance(ended, Failed):

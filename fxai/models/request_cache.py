@@ -42,11 +42,11 @@ class JsonItems(list[Any]):
         self, items: Sequence[Any], pieces: tuple[bytes, ...] = (), covered: int = 0, notes: tuple[int, ...] = ()
     ) -> None:
         super().__init__(items)
-        self.pieces = pieces
+        self.pieces: tuple[bytes, ...] = pieces
         """The JSON text of the first items. Each piece contains one or more items with commas between them."""
-        self.covered = covered
+        self.covered: int = covered
         """The number of items in the pieces."""
-        self.notes = notes
+        self.notes: tuple[int, ...] = notes
         """The number of occurrences of each noted string in the pieces."""
 
     @property

@@ -25,6 +25,7 @@ PROGRAMS = [
     if _SAYS in (page := path.read_text(encoding="utf-8"))
     and (path.suffix == ".py" or "```python" in page)
     and path.stem not in _SILENT
+    and path.parent.name != "quickstart"  # the blocks are parts of programs below `examples/quickstart`
     and not (path.suffix == ".md" and any(word in page for word in _SERVES))
 ]
 

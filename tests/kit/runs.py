@@ -7,8 +7,7 @@ from typing import Any, Literal
 from fxai.agents import Answer
 from fxai.agents.loop import OnAnswer, run_loop
 from fxai.agents.run import RunPlan
-from fxai.effects import Backend, StreamOf, fx
-from fxai.effects.stream import stream_steps
+from fxai.effects import Backend, StreamOf, fx, stream_steps
 from fxai.messages import Prompt, Response
 from fxai.testing import ScriptedModel, TestClock
 from tests.kit.every import every

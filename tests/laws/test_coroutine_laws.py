@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
-from fxai.effects import fx
+from fxai.effects import fx, stream_steps
 from fxai.effects.context import EMPTY
 from fxai.effects.fiber import Fiber
-from fxai.effects.stream import stream_steps
 from fxai.tools import Tool, Toolkit
 
 ACTIONS = ("wait", "set", "raise", "fail", "cut", "ask", "foreign", "again", "effect", "exit")

@@ -22,13 +22,14 @@ USAGES = st.builds(Usage, st.none() | COUNTS, st.none() | COUNTS)
 CASES = st.builds(
     CaseResult,
     NAMES,
-    st.lists(LAWS, max_size=4).map(tuple),
+    st.lists(LAWS, max_size=4, unique_by=lambda law: law.name).map(tuple),
     SECONDS,
     st.lists(st.text(), max_size=3).map(tuple),
     USAGES,
     COSTS,
 )
-RESULTS = st.builds(EvaluationResult, NAMES, st.lists(CASES, max_size=4).map(tuple), st.sampled_from(["", "USD"]))
+ALL_CASES = st.lists(CASES, max_size=4, unique_by=lambda case: case.name).map(tuple)
+RESULTS = st.builds(EvaluationResult, NAMES, ALL_CASES, st.sampled_from(["", "USD"]))
 
 
 @given(COUNTS, COUNTS, st.floats(0.5, 0.999))

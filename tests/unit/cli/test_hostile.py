@@ -186,7 +186,7 @@ FED: dict[str, list[tuple[str, ...]]] = {
         (EVIL, "x", "--approve", "--store", "STORE"),
         ("r", EVIL, "--result", json.dumps(EVIL), "--store", "STORE"),
     ],
-    "eval": [(EVIL,), (f"{TARGETS}:{EVIL}",), (f"{TARGETS}:talks", "--case", EVIL), (EVIL, "--compare", EVIL)],
+    "eval": [(EVIL,), (f"{TARGETS}:{EVIL}",), (EVIL, "--case", EVIL), (EVIL, "--compare", EVIL)],
     "runs cancel": [(EVIL, "--store", "STORE"), (f"{EVIL}!", "--store", "STORE")],
     "runs steer": [(EVIL, EVIL, "--store", "STORE"), (f"{EVIL}!", EVIL, "--queue", "--id", EVIL, "--store", "STORE")],
     "runs submit": [(EVIL, EVIL, "--store", "STORE"), (EVIL, f"{EVIL}{'x' * 200}", "--store", "STORE")],

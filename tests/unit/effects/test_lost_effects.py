@@ -9,8 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.effects import Backend, Layer, Stream, fx, runtime
-from fxai.effects.stream import stream_steps
+from fxai.effects import Backend, Layer, Stream, fx, runtime, stream_steps
 
 NOT_RUN = re.escape("the program returned an effect that was not run. Write `return (yield from effect)`")
 

@@ -10,9 +10,23 @@ import anyio
 import pytest
 from returns.maybe import Nothing, Some
 
-from fxai.effects import Backend, Cause, Context, Effect, Emit, Fail, Failed, Gen, Scope, Stream, StreamOf, Tag, fx
+from fxai.effects import (
+    Backend,
+    Cause,
+    Context,
+    Effect,
+    Emit,
+    Fail,
+    Failed,
+    Gen,
+    Scope,
+    Stream,
+    StreamOf,
+    Tag,
+    fx,
+    pull_stream,
+)
 from fxai.effects.pull import END
-from fxai.effects.stream import pull_stream
 from tests.kit.every import every
 from tests.kit.journal import Journal, Lost, boom, ending_of, running_tasks, turns
 

@@ -8,9 +8,24 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.effects import Backend, Cause, Die, Effect, Emit, Fail, Failed, Gen, Layer, Stream, StreamOf, Tag, fx
+from fxai.effects import (
+    Backend,
+    Cause,
+    Die,
+    Effect,
+    Emit,
+    Fail,
+    Failed,
+    Gen,
+    Layer,
+    Stream,
+    StreamOf,
+    Tag,
+    fx,
+    pull_stream,
+    stream_steps,
+)
 from fxai.effects.pull import END
-from fxai.effects.stream import pull_stream, stream_steps
 from tests.kit.journal import Journal, running_tasks
 
 

@@ -121,8 +121,10 @@ def test_a_law_that_raises_or_fails_is_not_judged() -> None:
     def offline(_: Answer[Any]) -> Effect[bool, str]:
         return fx.fail("offline")
 
-    make: Any = RunLaw.make
-    wrong = make("wrong", lambda _: "yes")
+    def odd(_: Answer[Any]) -> Any:
+        return "yes"
+
+    wrong: RunLaw[Any] = RunLaw.make("wrong", odd)
     laws = RunLaw.make("raises", broken), RunLaw.make("fails", offline), wrong
     found = _evaluate(*laws, script=[text("ok")]).cases[0].laws
 

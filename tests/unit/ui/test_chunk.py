@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from fxai import fx
-from fxai.effects import Backend, Cause, Die, Fail, Failed, Interrupt, StreamOf
+from fxai.effects import Backend, Cause, Die, Fail, Failed, Interrupt, StreamOf, stream_steps
 from fxai.effects.effect import FailCause, Succeed, Sync
-from fxai.effects.stream import stream_steps
 from fxai.messages import (
     ApprovalRequest,
     File,
