@@ -21,7 +21,7 @@ turn None: 2 parts
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast, final
+from typing import Any, Never, TypeVar, cast, final, overload
 
 import msgspec
 from typing_extensions import override
@@ -242,6 +242,14 @@ def interceptor_of(context: ContextOf[Any]) -> Interceptor | None:
     return cast("Interceptor | None", context.services.get(Interceptor))
 
 
+@overload  # with Never first: pyright solves `E | E2` to Unknown when both are Never
+def intercept(
+    layer: LayerOf[_T, _E, _R], make: Callable[[ContextOf[Any]], EffectOf[Interceptor, Never, _R2]]
+) -> LayerOf[_T, _E, _R | _R2]: ...
+@overload
+def intercept(
+    layer: LayerOf[_T, _E, _R], make: Callable[[ContextOf[Any]], EffectOf[Interceptor, _E2, _R2]]
+) -> LayerOf[_T, _E | _E2, _R | _R2]: ...
 def intercept(
     layer: LayerOf[_T, _E, _R], make: Callable[[ContextOf[Any]], EffectOf[Interceptor, _E2, _R2]]
 ) -> LayerOf[_T, _E | _E2, _R | _R2]:

@@ -8,7 +8,7 @@ from returns.result import Success
 
 from fxai import Agent, LanguageModel, Memory, Tool, Toolkit, fx
 from fxai.effects import Layer
-from fxai.models.interceptor import InterceptedCall, Interceptor, RunInfo, TurnInfo, WorkInfo, intercept
+from fxai.models import InterceptedCall, Interceptor, RunInfo, TurnInfo, WorkInfo, intercept
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Outcome
 
