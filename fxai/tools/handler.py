@@ -646,7 +646,7 @@ def check_handlers(
             if set(own) != needed.keys() or len(set(givers)) < len(givers):
                 _require_match(tools, needed, givers, own, left_out)
             checked = keys, own
-        return ContextOf({key: services[key] for key in own})
+        return ContextOf(dict(zip(own, map(services.__getitem__, own), strict=True)))
 
     return map_layer_context(layer, check)
 

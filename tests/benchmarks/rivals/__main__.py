@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
     if chosen.svg is not None:
         chosen.svg.write_text(draw(results.growth), "utf-8")
     if chosen.page:
-        write_page(results)
+        write_page(msgspec.json.decode(results.to_json(), type=Results))  # with the digits of the stored ratios
     worse = compare(Results.read(STORED), results) if chosen.compare else []
     if chosen.store:
         STORED.write_bytes(results.to_json())
