@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
+import msgspec
+
 from tests.benchmarks.rivals.contender import Contender, ContenderError, versions
 from tests.benchmarks.rivals.growth import GROWTH, Growth, draw
 from tests.benchmarks.rivals.page import write_page
