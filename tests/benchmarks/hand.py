@@ -9,6 +9,8 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from tests.benchmarks.rivals.inputs import BAD, NESTED, SCALARS, submission
+
 __all__ = [
     "BAD",
     "NESTED",
@@ -90,41 +92,6 @@ class Submission(msgspec.Struct, frozen=True):
 
     order: Order
     dry_run: bool
-
-
-SCALARS = '{"city": "Lisbon", "days": 3, "metric": true}'
-BAD = '{"city": "Lisbon", "days": "three", "metric": true}'
-
-
-def submission(items: int = 100) -> str:
-    """A `Submission` of so many items as JSON text: about 45 kB for a hundred."""
-    item = Item(
-        sku="SKU-000123",
-        name="Stainless steel bottle",
-        quantity=2,
-        unit_price=19.95,
-        currency="EUR",
-        taxable=True,
-        tax_rate=0.23,
-        discount=0.1,
-        weight_kg=0.35,
-        length_cm=8.0,
-        width_cm=8.0,
-        height_cm=26.5,
-        color="blue",
-        size="M",
-        brand="Acme",
-        category="outdoor",
-        tags=["sport", "water", "steel"],
-        warehouse_id=7,
-    )
-    lines = [msgspec.structs.replace(item, sku=f"SKU-{n:06d}", quantity=n % 9 + 1) for n in range(items)]
-    address = Address("Rua Augusta 1", "Lisbon", "1100-048", "PT")
-    order = Order("ord-1", "Jane Doe", address, lines)
-    return json.dumps(msgspec.to_builtins(Submission(order, dry_run=True)))
-
-
-NESTED = submission()
 
 
 # --- what the tools do

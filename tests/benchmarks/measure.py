@@ -8,18 +8,17 @@ back to time by the median block. So a machine that slows down in the middle slo
 from __future__ import annotations
 
 import gc
-import json
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from tests.benchmarks.rivals.worker import QUIET, block
+
 __all__ = ["FXAI", "HAND", "Budget", "Measured", "Work", "head", "measure", "show", "slowness"]
 
 FXAI, HAND = "fxai", "by hand"
 REPETITIONS = 9
-# What the block takes on the quiet core that the budgets given in microseconds were set on.
-QUIET = 1e-3
 
 
 class Budget(NamedTuple):
@@ -71,33 +70,23 @@ class Measured(NamedTuple):
 def measure(work: Work, repetitions: int = REPETITIONS) -> Measured:
     """The median cost of a step of `work`, for each contender."""
     runs: dict[str, list[float]] = {who: [] for who in work.contenders}
-    blocks: list[float] = [_block()]
+    blocks: list[float] = [block()]
     for run in work.contenders.values():  # a first run, to fill caches
         run()
     for repetition in range(repetitions):
         names = list(work.contenders)
         for who in names if repetition % 2 else reversed(names):
             gc.collect()
-            before = _block()
+            before = block()
             begun = time.process_time()
             work.contenders[who]()
             took = time.process_time() - begun
-            after = _block()
+            after = block()
             blocks += (before, after)
             runs[who].append(took / (before + after) * 2)
-    block = statistics.median(blocks)
-    costs = {who: statistics.median(taken) * block / work.steps for who, taken in runs.items()}
-    return Measured(work.name, costs, work.budgets, block / QUIET)
-
-
-def _block() -> float:
-    begun = time.process_time()
-    total = 0
-    for number in range(60):
-        value = {"a": number, "b": [number, number + 1, str(number)], "c": {"d": None, "e": True, "f": number * 0.5}}
-        for _ in range(8):
-            total += len(json.dumps(value)) + len(list(value))
-    return time.process_time() - begun
+    unit = statistics.median(blocks)
+    costs = {who: statistics.median(taken) * unit / work.steps for who, taken in runs.items()}
+    return Measured(work.name, costs, work.budgets, unit / QUIET)
 
 
 def show(measured: Measured) -> str:
@@ -114,7 +103,7 @@ def show(measured: Measured) -> str:
 
 def slowness() -> float:
     """How many times as slow this machine is now as the one that budgets in microseconds were set on."""
-    return statistics.median(_block() for _ in range(REPETITIONS)) / QUIET
+    return statistics.median(block() for _ in range(REPETITIONS)) / QUIET
 
 
 def head(title: str) -> str:

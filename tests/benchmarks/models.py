@@ -19,6 +19,7 @@ from fxai.effects import Runtime, runtime
 from fxai.tools import Tool, Toolkit
 from tests.benchmarks import hand
 from tests.benchmarks.measure import FXAI, HAND, Budget, Work
+from tests.benchmarks.rivals.pydantic_inputs import Order
 
 __all__ = ["works"]
 
@@ -32,49 +33,6 @@ class Forecast(BaseModel):
     city: str
     days: int
     metric: bool
-
-
-class Address(BaseModel):
-    """The address of an order."""
-
-    street: str
-    city: str
-    zip: str
-    country: str
-
-
-class Item(BaseModel):
-    """A line of an order: twenty fields."""
-
-    sku: str
-    name: str
-    quantity: int
-    unit_price: float
-    currency: str
-    taxable: bool
-    tax_rate: float
-    discount: float
-    weight_kg: float
-    length_cm: float
-    width_cm: float
-    height_cm: float
-    color: str
-    size: str
-    brand: str
-    category: str
-    tags: list[str]
-    warehouse_id: int
-    notes: str | None = None
-    gift: bool = False
-
-
-class Order(BaseModel):
-    """Many lines to one address."""
-
-    order_id: str
-    customer: str
-    address: Address
-    items: list[Item]
 
 
 class Submission(BaseModel):

@@ -13,7 +13,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final, Never
+from typing import Any, Final, Never, cast
 
 from returns.result import Result, Success
 
@@ -21,46 +21,17 @@ from fxai.effects import runtime
 from fxai.schema import JsonSchema
 from fxai.tools import Tool, Toolkit
 from tests.benchmarks.measure import FXAI, Budget, Work
+from tests.benchmarks.rivals.raw_inputs import WORKS
 
 __all__ = ["works"]
 
 Validate = Callable[[Any], object]
 
-LIST_FILES: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "path": {"type": "string", "minLength": 1},
-        "pattern": {"type": "string"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
-        "recursive": {"type": "boolean"},
-        "sort": {"enum": ["name", "size", "date"]},
-        "tags": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["path", "limit"],
-    "additionalProperties": False,
-}
-GOOD: Final = {"path": "/a", "pattern": "x", "limit": 10, "recursive": True, "sort": "name", "tags": ["a", "b"]}
-ONE: Final = {**GOOD, "limit": "ten"}
-SIX: Final = {"path": 3, "pattern": 4, "limit": "ten", "recursive": "yes", "sort": "color", "tags": ["a", 7]}
-
-KINDS: Final = {"string": "text", "integer": 7, "number": 0.5, "boolean": True}
-FIELDS: Final = {f"{kind}{number}": kind for kind in KINDS for number in range(5)}
-ITEMS: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "items": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {name: {"type": kind} for name, kind in FIELDS.items()},
-                "required": [*FIELDS],
-            },
-        }
-    },
-    "required": ["items"],
-}
-MANY: Final[dict[str, Any]] = {"items": [{name: KINDS[kind] for name, kind in FIELDS.items()} for _ in range(100)]}
-WRONG: Final = {"items": [{**item, "integer3": "x"} if at == 50 else item for at, item in enumerate(MANY["items"])]}
+LIST_FILES, GOOD = WORKS["valid"]
+ONE, SIX = WORKS["one fault"][1], WORKS["six faults"][1]
+ITEMS, MANY = WORKS["100 objects"]
+_OBJECTS: Final = cast(Any, MANY)["items"]
+WRONG: Final = {"items": [{**item, "integer3": "x"} if at == 50 else item for at, item in enumerate(_OBJECTS)]}
 
 
 def works() -> Iterator[Work]:

@@ -31,12 +31,10 @@ from tests.benchmarks.rivals.growth import GROWTH, Growth, draw
 from tests.benchmarks.rivals.page import write_page
 from tests.benchmarks.rivals.results import Ratio, Results, compare
 from tests.benchmarks.rivals.table import ALONE, ROWS, SCRIPTS, Row
-from tests.benchmarks.rivals.worker import block
+from tests.benchmarks.rivals.worker import QUIET, block
 from tests.kit.source import ROOT
 
 STORED = ROOT / "tests" / "benchmarks" / "ratios.json"
-QUIET = 1e-3
-"""The seconds of the block of `worker.block` on a quiet core: absolute costs are scaled to it."""
 
 
 def main(arguments: list[str]) -> int:

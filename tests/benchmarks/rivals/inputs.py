@@ -18,6 +18,7 @@ __all__ = [
     "messages_events",
     "responses_answer",
     "responses_events",
+    "submission",
     "ui_body",
 ]
 
@@ -51,18 +52,18 @@ _ITEM: Final = {
 }
 
 
-def _submission(bad: int | None = None) -> str:
-    """Return an order of 100 items of 20 fields, about 45 kB. One price can be no number."""
-    items: list[dict[str, Any]] = [{**_ITEM, "sku": f"SKU-{n:06d}", "quantity": n % 9 + 1} for n in range(100)]
+def submission(items: int = 100, bad: int | None = None) -> str:
+    """Return an order of so many items of 20 fields as JSON text, about 45 kB for 100. `bad` has an invalid price."""
+    lines: list[dict[str, Any]] = [{**_ITEM, "sku": f"SKU-{n:06d}", "quantity": n % 9 + 1} for n in range(items)]
     if bad is not None:
-        items[bad]["unit_price"] = "abc"
+        lines[bad]["unit_price"] = "abc"
     address = {"street": "Rua Augusta 1", "city": "Lisbon", "zip": "1100-048", "country": "PT"}
-    order = {"order_id": "ord-1", "customer": "Jane Doe", "address": address, "items": items}
+    order = {"order_id": "ord-1", "customer": "Jane Doe", "address": address, "items": lines}
     return json.dumps({"order": order, "dry_run": True})
 
 
-NESTED: Final = _submission()
-NESTED_BAD: Final = _submission(57)
+NESTED: Final = submission()
+NESTED_BAD: Final = submission(bad=57)
 
 # -- the answers of providers
 

@@ -17,13 +17,16 @@ import tracemalloc
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 
-__all__ = ["Prepare", "Work", "awaited", "block", "repeated", "serve"]
+__all__ = ["QUIET", "Prepare", "Work", "awaited", "block", "repeated", "serve"]
 
 Work: TypeAlias = Callable[[int], object]
 """Do the work so many times."""
 
 Prepare: TypeAlias = Callable[[], Work]
 """Prepare a work, outside the measurement."""
+
+QUIET = 1e-3
+"""The seconds of `block` on a quiet core: absolute costs are scaled to it."""
 
 BATCH = 0.04
 """The CPU seconds of a batch, at least."""
