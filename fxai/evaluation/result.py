@@ -60,7 +60,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 @final
 class LawResult(msgspec.Struct, frozen=True):
-    """How many runs of a case satisfied a law."""
+    """The numbers of runs of a case that satisfied a law, did not satisfy it, and were not judged."""
 
     name: str
     """The name of the law."""

@@ -127,7 +127,7 @@ class TextDelta(WithMetadata, frozen=True, tag_field="type", tag="text-delta"):
     id: str
     """The id of the text in the stream."""
     delta: str
-    """The next piece."""
+    """The piece, which follows the earlier pieces."""
 
 
 @final
@@ -165,7 +165,7 @@ class ReasoningDelta(WithMetadata, frozen=True, tag_field="type", tag="reasoning
     id: str
     """The id of the reasoning in the stream."""
     delta: str
-    """The next piece."""
+    """The piece, which follows the earlier pieces."""
 
 
 @final
@@ -200,7 +200,7 @@ class ToolParamsDelta(WithMetadata, frozen=True, tag_field="type", tag="tool-par
     id: str
     """The id of the call."""
     delta: str
-    """The next piece of the JSON text."""
+    """The piece of the JSON text, which follows the earlier pieces."""
 
 
 @final

@@ -58,7 +58,7 @@ class ToolError(_Failure, frozen=True, kw_only=True):
 
     @property
     def exact(self) -> CallFailure:
-        """The same failure, typed as a union of all classes. Use it in a `match` that must be exhaustive."""
+        """The failure itself, typed as a union of all classes. Use it in a `match` that must be exhaustive."""
         return cast("CallFailure", self)
 
 

@@ -75,7 +75,7 @@ class ValueChange(msgspec.Struct, frozen=True):
 
 @final
 class RunChange(msgspec.Struct, frozen=True):
-    """One difference between two runs: an added, removed, or changed call, or another changed part of the run."""
+    """A difference between two runs: an added, removed, or changed call, or another changed part of the run."""
 
     kind: ChangeKind
     """The kind of the change, see `ChangeKind`."""

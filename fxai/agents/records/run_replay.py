@@ -199,8 +199,8 @@ class _RecordedModel(LanguageModel):
 
 
 @final
-class _Place:
-    """One run of an agent during a replay, and its next step. The context contains it under this class."""
+class _Position:
+    """The position of a replay in one run of an agent. The context contains it under this class."""
 
     def __init__(self, agent: str, steps: list[RecordedStep]) -> None:
         self.agent = agent
@@ -213,7 +213,7 @@ class _Outside:
     """The requests that the program or a handler sends without an agent. The context of a call contains its own."""
 
     def __init__(self) -> None:
-        self.place: _Place | None = None
+        self.position: _Position | None = None
 
 
 @final
@@ -228,22 +228,22 @@ class _Turns(Interceptor):
         self._started: defaultdict[str, int] = defaultdict(int)
         self._outside = _Outside()
 
-    def _start(self, agent: str) -> _Place:
-        """Return the place of the next run of an agent."""
+    def _start(self, agent: str) -> _Position:
+        """Return the position of the next run of an agent."""
         run = self._started[agent]
         self._started[agent] += 1
-        return _Place(agent, self._runs[agent][run] if agent in self._runs else [])
+        return _Position(agent, self._runs[agent][run] if agent in self._runs else [])
 
     @override
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
         def enter(context: ContextOf[Any]) -> AnyEffect:
-            outer: _Place | None = context.services.get(_Place)
+            outer: _Position | None = context.services.get(_Position)
             name = about.agent.replace("%", "%25").replace("/", "%2F").replace("+", "%2B")
             agent = name if outer is None else f"{outer.agent}/{name}".removeprefix("/")
             if outer is None and agent not in self._runs:
                 agent = ""  # the record does not name its only agent
-            place = self._start(agent)
-            return Local(running, lambda inner: inner.put(_Place, place))
+            position = self._start(agent)
+            return Local(running, lambda inner: inner.put(_Position, position))
 
         return Within(enter)
 
@@ -265,40 +265,40 @@ class _Turns(Interceptor):
     def call(self, about: InterceptedCall, running: AnyEffect) -> AnyEffect:
         return Local(running, lambda context: context.put(_Outside, _Outside()))
 
-    def _place_of(self, about: TurnInfo, context: ContextOf[Any]) -> _Place:
-        """Return the place of a request. A request without an agent belongs to the program or to the call around it."""
-        found: _Place | None = context.services.get(_Place)
+    def _position_of(self, about: TurnInfo, context: ContextOf[Any]) -> _Position:
+        """Return the position of a request. Without an agent, it belongs to the program or to the call around it."""
+        found: _Position | None = context.services.get(_Position)
         if about.location is not None and found is not None:
             return found
         outside: _Outside = context.services.get(_Outside) or self._outside
-        if outside.place is None:
-            outside.place = self._start("" if found is None else found.agent)
-        return outside.place
+        if outside.position is None:
+            outside.position = self._start("" if found is None else found.agent)
+        return outside.position
 
     def _answer(self, about: TurnInfo, context: ContextOf[Any], asking: AnyEffect | None) -> AnyEffect:
-        place = self._place_of(about, context)
-        at = place.next
-        place.next += 1
+        position = self._position_of(about, context)
+        at = position.next
+        position.next += 1
         diverged: RunDiverged | None = None
-        if at >= len(place.steps):
-            diverged = RunDiverged("turn", place.agent, at + 1)
+        if at >= len(position.steps):
+            diverged = RunDiverged("turn", position.agent, at + 1)
         elif self._strict:
-            diverged = self._compare(place, at, about.request)
+            diverged = self._compare(position, at, about.request)
         if diverged is None:
-            return Succeed(_turn_of(place.steps[at]))
+            return Succeed(_turn_of(position.steps[at]))
         if not self._falls_back:
             return _diverge(diverged, about.request.prompt)
-        place.next = len(place.steps)  # the rest of the record belongs to another conversation
+        position.next = len(position.steps)  # the rest of the record belongs to another conversation
         return _ASK if asking is None else asking
 
-    def _compare(self, place: _Place, at: int, request: ModelRequest) -> RunDiverged | None:
+    def _compare(self, position: _Position, at: int, request: ModelRequest) -> RunDiverged | None:
         """Return the difference between a request and the recorded request."""
         if at == 0:
-            if place.agent or not len(self._record.prompt):
+            if position.agent or not len(self._record.prompt):
                 return None
             given = _without_metadata(request.prompt.without_system().to_data())
             values = value_changes(_without_metadata(self._record.prompt.to_data()), given)
-            return RunDiverged("prompt", place.agent, 1, values=values) if values else None
+            return RunDiverged("prompt", position.agent, 1, values=values) if values else None
         results: dict[str, Any] = {}
         for index in range(len(request.prompt) - 1, -1, -1):  # only the messages after the last turn
             message = request.prompt[index]
@@ -308,11 +308,11 @@ class _Turns(Interceptor):
                 results |= {part.id: part.result for part in message.content if part.type == "tool-result"}
         values = tuple(
             change
-            for call in place.steps[at - 1].calls
+            for call in position.steps[at - 1].calls
             if call.result is not msgspec.UNSET and not call.provider_executed and not call.handle
             for change in value_changes(call.result, results.get(call.id, msgspec.UNSET), _pointer_of(call))
         )
-        return RunDiverged("results", place.agent, at + 1, values=values) if values else None
+        return RunDiverged("results", position.agent, at + 1, values=values) if values else None
 
 
 def _pointer_of(call: RecordedCall) -> str:
