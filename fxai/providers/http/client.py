@@ -397,6 +397,8 @@ class Line:
         self._pool = pool
         self._base = base
         self._headers = dict(headers)
+        self._usual: dict[str, str] = {**pool.headers, "user-agent": "fxai"}
+        self._newest = "", self._url("")  # the path and the address of the last call: most calls have the same path
         self.timeout = timeout
         self.module = module
         self._home = Home("a client of an HTTP API")
@@ -453,8 +455,13 @@ class Line:
         with an incorrect type.
         """
         CURRENT_SECRETS.set(lambda: self._secrets(call))
-        request = self._pool.build_request(
-            call.verb, self._url(call), headers=self._fields(call), content=call.body if call.verb == "POST" else None
+        import httpx2
+
+        if self._newest[0] != call.path:
+            self._newest = call.path, self._url(call.path)
+        content = call.body if call.verb == "POST" else None
+        request = httpx2.Request(
+            call.verb, self._newest[1], headers=self._fields(call), content=content, cookies=self._pool.cookies
         )
         response = await self._pool.send(request, stream=True)
         try:
@@ -464,9 +471,9 @@ class Line:
             raise
         return response
 
-    def _url(self, call: HttpRequest) -> httpx2.URL:
+    def _url(self, target: str) -> httpx2.URL:
         """Return the address of a call. It appends the path and the query of the call to the base address."""
-        path, _, query = call.path.partition("?")
+        path, _, query = target.partition("?")
         before, _, first = self._base.raw_path.partition(b"?")
         joined = before.rstrip(b"/") + (b"/" + path.lstrip("/").encode() if path else b"")
         queries = b"&".join(part for part in (first, query.encode()) if part)
@@ -498,7 +505,7 @@ class Line:
 
     def _fields(self, call: HttpRequest) -> dict[str, str]:
         kind = {"content-type": JSON} if call.verb == "POST" else {}
-        fields: dict[str, str | Secret] = {"accept": call.accept, "user-agent": "fxai", **kind}
+        fields: dict[str, str | Secret] = {**self._usual, "accept": call.accept, **kind}
         for headers in (self._headers, call.headers):
             fields.update((name.lower(), value) for name, value in headers.items())
         return {name: _field(name, value) for name, value in fields.items()}
