@@ -96,10 +96,8 @@ class EventReader:
         self._read += start
         self._after_cr = data.endswith(b"\r")
         while True:
-            whole = None if self._pieces or self._data or self._name or self._first else _EVENT.match(data, start)
-            if whole is not None and self._take(whole, events):
-                start = whole.end()
-                continue
+            if not (self._pieces or self._data or self._name or self._first):
+                start = self._usual_events(data, start, events)
             found = _LINE_END.search(data, start)
             if found is None:
                 break
@@ -138,19 +136,24 @@ class EventReader:
             self._fault = NetworkError("TransportError", problem)
         return self._fault
 
-    def _take(self, whole: re.Match[bytes], events: list[Event]) -> bool:
-        """Add an event in its usual form. Return False if it is invalid or large. Its lines then decide."""
-        size = whole.end() - whole.start()
-        if self._size + size > self._largest:
-            return False
-        name, data = whole.groups(b"")
-        try:
-            events.append(Event(name.decode() or "message", data.decode(), self._id))
-        except UnicodeDecodeError:
-            return False
-        self._read += size
-        self._size = 0
-        return True
+    def _usual_events(self, data: bytes, start: int, events: list[Event]) -> int:
+        """Add the events in their usual form, and return the start of the other lines.
+
+        The function does not take an invalid or large event. Its lines then decide.
+        """
+        for whole in iter(_EVENT.scanner(data, start).match, None):
+            name, text = whole.groups(b"")
+            end = whole.end()
+            if self._size + end - start > self._largest:
+                break
+            try:
+                events.append(Event(name.decode() or "message", text.decode(), self._id))
+            except UnicodeDecodeError:
+                break
+            self._read += end - start
+            self._size = 0
+            start = end
+        return start
 
     def _keep(self, piece: bytes) -> None:
         self._pieces.append(piece)
