@@ -32,7 +32,7 @@ from fxai.messages import (
 )
 from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import anthropic, from_name, host, openai
-from fxai.providers.host.program import Process, Program
+from fxai.providers.host.host import Process, Program
 from fxai.providers.host.protocol import HostProgress, Result, read
 from fxai.schema import Schema
 from fxai.testing import ScriptedModel, call, text

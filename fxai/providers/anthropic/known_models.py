@@ -1,19 +1,34 @@
-"""Facts of Anthropic's models, by name. Use `facts` to read the limits and abilities of a model.
+"""Facts of Anthropic's models, by name or from its model endpoint. Use `facts` to read the limits of a model.
 
 >>> facts("claude-opus-5-5").forced_calls, facts("us.anthropic.claude-opus-5-5-v1:0").family
 (False, 'claude-opus-5-5')
 >>> facts("claude-haiku-4-5-20251001").sources["sampling"].sources[0]
 'pydantic-ai-slim 2.68.0 (profiles)'
+>>> page = b'{"type": "model", "id": "claude-opus-6", "max_tokens": 256000, "lifecycle": "active"}'
+>>> merge(facts("claude-opus-6"), page, checked=date(2026, 12, 1)).unwrap().max_output_tokens
+256000
 """
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, date, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final, final
+from urllib.parse import quote
 
+import msgspec
+from returns.result import Failure, Result, Success
+
+from fxai.effects import fx
+from fxai.effects.effect import Effect
+from fxai.messages.errors import AiError
+from fxai.messages.reason import InvalidOutputError
 from fxai.models.fact_table import FactTable, ModelName, Policy, read_table
-from fxai.models.model_facts import ModelFacts
+from fxai.models.model_facts import EFFORTS, FactSource, ModelFacts, ThinkingType
+from fxai.providers.anthropic.options import NAME
+from fxai.providers.http.client import Client
+from fxai.schema.data import JSON_ERRORS, is_object
 
 _LINES: Final = ("opus", "sonnet", "haiku", "fable", "mythos")
 _DEFAULT_LINE: Final = "sonnet"
@@ -92,3 +107,104 @@ def facts(model: str) -> ModelFacts:
         model: The name, such as `"claude-opus-5-5"` or `"us.anthropic.claude-opus-5-5-v1:0"`.
     """
     return TABLE.facts(model)
+
+
+_SOURCE: Final = "Anthropic's model endpoint"
+_TYPES: Final[tuple[ThinkingType, ...]] = ("adaptive", "disabled", "enabled", "between_tools")
+
+
+@final
+class _Support(msgspec.Struct, frozen=True):
+    supported: bool = False
+
+
+@final
+class _Thinking(msgspec.Struct, frozen=True):
+    supported: bool = False
+    types: dict[str, _Support] = {}
+
+
+@final
+class _Capabilities(msgspec.Struct, frozen=True):
+    image_input: _Support | None = None
+    pdf_input: _Support | None = None
+    structured_outputs: _Support | None = None
+    thinking: _Thinking | None = None
+    effort: dict[str, Any] | None = None
+
+
+@final
+class _Page(msgspec.Struct, frozen=True, tag_field="type", tag="model"):
+    """The fields of the endpoint's answer that fxai reads."""
+
+    id: str
+    created_at: datetime | None = None
+    retires_at: datetime | None = None
+    max_input_tokens: int | None = None
+    max_tokens: int | None = None
+    capabilities: _Capabilities | None = None
+
+
+def facts_from(client: Client, model: str) -> Effect[ModelFacts, AiError]:
+    """Return the facts of a model. The values of the endpoint replace the values of the table.
+
+    Args:
+        client: A client of the API.
+        model: The name of the model.
+
+    Fails with:
+        AiError: If the request fails. `InvalidOutputError` if the answer does not describe a model.
+    """
+    answered = client.get(f"/v1/models/{quote(model, safe='')}", method="read_facts")
+
+    def read(body: bytes) -> Effect[ModelFacts, AiError]:
+        merged = merge(TABLE.facts(model), body, checked=datetime.now(UTC).date())
+        return fx.lift(merged).map_error(lambda reason: AiError(NAME, "read_facts", reason))
+
+    return answered.flat_map(lambda answer: read(answer.body))
+
+
+def merge(facts: ModelFacts, body: bytes, *, checked: date) -> Result[ModelFacts, InvalidOutputError]:
+    """Replace facts by the values of the endpoint.
+
+    Args:
+        facts: The facts of the table.
+        body: The answer of the endpoint.
+        checked: The date of the answer.
+    """
+    try:
+        page = msgspec.json.decode(body, type=_Page)
+    except JSON_ERRORS as error:
+        return Failure(InvalidOutputError(description=f"the answer does not describe a model: {error}"))
+    stated = {name: value for name, value in _values(page).items() if value is not None}
+    sources = {**facts.sources, **{name: FactSource((_SOURCE,), checked) for name in stated}}
+    return Success(msgspec.structs.replace(facts, **stated, sources=sources))
+
+
+def _values(page: _Page) -> dict[str, Any]:
+    """Return the fields of ModelFacts that a page states. All other fields are None."""
+    can = page.capabilities or _Capabilities()
+    structured = None if can.structured_outputs is None else can.structured_outputs.supported
+    is_dated = page.created_at is not None and page.created_at.year > 1970  # the epoch means an unknown date
+    values: dict[str, Any] = {
+        "released": page.created_at.date() if is_dated and page.created_at is not None else None,
+        "retires": None if page.retires_at is None else page.retires_at.date(),
+        "max_input_tokens": page.max_input_tokens,
+        "max_output_tokens": page.max_tokens,
+        "structured_output": structured,
+        "strict_tools": structured,
+    }
+    if can.image_input is not None and can.pdf_input is not None:
+        media = (("image", can.image_input), ("pdf", can.pdf_input))
+        values["inputs"] = ("text", *(kind for kind, support in media if support.supported))
+    if can.thinking is not None:
+        values["reasons"] = can.thinking.supported
+        types = can.thinking.types
+        values["thinking"] = tuple(one for one in _TYPES if one in types and types[one].supported)
+    if can.effort is not None:
+        values["efforts"] = {"messages": tuple(one for one in EFFORTS if _is_supported(can.effort.get(one)))}
+    return values
+
+
+def _is_supported(support: Any) -> bool:
+    return is_object(support) and support.get("supported") is True

@@ -51,8 +51,7 @@ from fxai.providers.anthropic.reply import (
     text_at,
 )
 from fxai.providers.anthropic.request import PreparedRequest
-from fxai.providers.http.event import WHOLE
-from fxai.providers.http.wire_json import JsonEvents
+from fxai.providers.http.event import WHOLE, JsonEvents
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")

@@ -32,10 +32,9 @@ from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
-from fxai.providers.anthropic.known_models import TABLE
+from fxai.providers.anthropic.known_models import TABLE, facts_from
 from fxai.providers.anthropic.known_models import facts as facts_by_name
 from fxai.providers.anthropic.messages_stream import MessagesReader
-from fxai.providers.anthropic.model_endpoint import facts_from
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request

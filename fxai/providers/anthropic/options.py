@@ -13,7 +13,6 @@ import msgspec
 
 from fxai.messages.message import Metadata
 from fxai.models.prepared_tools import PreparationError, checked_options
-from fxai.providers.anthropic.tool_encoding import Ephemeral
 from fxai.schema.data import is_object
 
 NAME: Final = "anthropic"
@@ -28,6 +27,12 @@ _BETAS: Final[Mapping[str, str]] = {
     "fallbacks": FALLBACK_BETA,
     "fallback_credit_token": "fallback-credit-2026-07-01",
 }
+
+
+class Ephemeral(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="ephemeral"):
+    """A mark for the cache and its lifetime. By default the lifetime of the provider."""
+
+    ttl: Literal["5m", "1h"] | None = None
 
 
 class _Edit(

@@ -41,7 +41,7 @@ from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.providers.anthropic.thinking_binding import THINKING, Bound, PrefixDigest, fingerprint
-from fxai.providers.http.wire_json import read_json
+from fxai.providers.http.event import read_json
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {

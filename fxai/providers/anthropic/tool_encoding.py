@@ -37,6 +37,7 @@ from fxai.models.prepared_tools import (
 )
 from fxai.models.tool_limit import narrow_choice, shorten, within_number
 from fxai.providers.anthropic.known_models import TABLE
+from fxai.providers.anthropic.options import Ephemeral
 from fxai.schema.data import is_array, is_object
 from fxai.schema.request_form import MESSAGES
 from fxai.schema.strict import ANTHROPIC, resolve_strict
@@ -233,12 +234,6 @@ _EVERY: Final = frozenset({"cache_control", "defer_loading", "allowed_callers"})
 _OF_OURS: Final = _EVERY | {"eager_input_streaming"}
 _OF_TOOLSETS: Final = frozenset({"cache_control"})
 _WITH_EXAMPLES: Final = ("bash_", "text_editor_", "memory_")
-
-
-class Ephemeral(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="ephemeral"):
-    """A mark for the cache and its lifetime. By default the lifetime of the provider."""
-
-    ttl: Literal["5m", "1h"] | None = None
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

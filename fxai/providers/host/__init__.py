@@ -9,9 +9,9 @@ of tools. The scope starts and ends the program.
 
 from __future__ import annotations
 
+from fxai.providers.host.host import Format, HostFailure, HostOptions, HostProblem, Lifetime, Take
 from fxai.providers.host.host_model import HostModel, model
 from fxai.providers.host.host_tool import HostToolOptions, tool
-from fxai.providers.host.program import Format, HostFailure, HostOptions, HostProblem, Lifetime, Take
 
 __all__ = [
     "Format",

@@ -32,8 +32,7 @@ from fxai.models.history_form import mend_request
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest, ToolChoice
-from fxai.providers.host.host import Host
-from fxai.providers.host.program import HostFailure, HostOptions, Program, Take, program_of, reason_of
+from fxai.providers.host.host import Host, HostFailure, HostOptions, Program, Take, program_of, reason_of
 from fxai.providers.host.protocol import Broken, HostReply, Message, encode_line
 from fxai.tools.tool import AnyTool, Tool
 

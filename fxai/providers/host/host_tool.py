@@ -20,8 +20,7 @@ from typing_extensions import TypeForm, TypeVar, Unpack
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf, Gen
-from fxai.providers.host.host import Host
-from fxai.providers.host.program import HostFailure, HostOptions, HostProblem, Program, program_of
+from fxai.providers.host.host import Host, HostFailure, HostOptions, HostProblem, Program, program_of
 from fxai.providers.host.protocol import Delta, HostProgress, Message, encode_line
 from fxai.providers.host.protocol import Result as Answer
 from fxai.schema.codec import Schema

@@ -44,7 +44,7 @@ from fxai.messages.reason import (
     Reason,
     RequestTimeoutError,
 )
-from fxai.providers.http.event import FIRST_FIELD, WHOLE, Event, EventReader
+from fxai.providers.http.event import FIRST_FIELD, WHOLE, Event, EventReader, starts_json
 from fxai.providers.http.http_error import (
     CURRENT_SECRETS,
     BrokenAnswerError,
@@ -56,7 +56,6 @@ from fxai.providers.http.http_error import (
     unexpected_type,
 )
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout, Transport
-from fxai.providers.http.wire_json import starts_json
 
 if TYPE_CHECKING:
     import httpx2

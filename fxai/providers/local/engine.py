@@ -35,9 +35,15 @@ from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
 from fxai.effects.waker import Home
 from fxai.messages.part import Usage
-from fxai.messages.reason import ContextOverflowError, InternalProviderError, InvalidRequestError, ModelUnavailableError
-from fxai.providers.local.failure import LocalError, embedding_reason, reason_of
-from fxai.providers.local.weights import Description, OnProgress, Progress, read_description
+from fxai.messages.reason import (
+    ContextOverflowError,
+    InternalProviderError,
+    InvalidRequestError,
+    ModelUnavailableError,
+    Reason,
+    UnsupportedSchemaError,
+)
+from fxai.providers.local.weights import Description, LocalError, OnProgress, Progress, read_description
 from fxai.schema.data import JSON_ERRORS
 
 _BATCH: Final = 128
@@ -228,7 +234,7 @@ class Engine:
         finally:
             line.close()
         if answer.status != 200:
-            raise LocalError(reason_of(reply.get("error", {})))
+            raise LocalError(_reason_of(reply.get("error", {})))
         return dict(reply)
 
     def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
@@ -241,7 +247,7 @@ class Engine:
                 if self.closed:
                     raise LocalError(InternalProviderError(description="the model was released during the call"))
                 if "error" in answered:
-                    raise LocalError(embedding_reason(answered["error"], self.setting.context))
+                    raise LocalError(_embedding_reason(answered["error"], self.setting.context))
                 vectors.append(answered["data"][0]["embedding"])
                 usage += Usage(input_tokens=answered["usage"]["prompt_tokens"])
         return vectors, usage
@@ -301,7 +307,7 @@ class _Listener:
     def result(self, task: Completion, context: int) -> Completed:
         """Return the whole reply, including the delayed text. Raises `LocalError` if the reply is incomplete."""
         if "error" in self.last:
-            raise LocalError(reason_of(self.last["error"]))
+            raise LocalError(_reason_of(self.last["error"]))
         reply = self.last.get("usage")
         if self.engine.closed or reply is None or self.ended is None:
             raise LocalError(InternalProviderError(description="the model stopped in the middle of its answer"))
@@ -313,6 +319,29 @@ class _Listener:
             raise LocalError(ContextOverflowError(tokens=reply["total_tokens"], limit=context, description=answered))
         self._emit_text("" if self.new is None else self.new.rest())
         return Completed("".join(self.texts), "length" if self.ended == "length" else "stop", usage)
+
+
+def _reason_of(error: Mapping[str, Any]) -> Reason:
+    """Return the reason of an error that llama.cpp reports."""
+    description = str(error.get("message", error))
+    if error.get("type") == "exceed_context_size_error":
+        return ContextOverflowError(
+            tokens=error.get("n_prompt_tokens"), limit=error.get("n_ctx"), description=description
+        )
+    if "grammar" in description:
+        return UnsupportedSchemaError(description=f"llama.cpp rejected the grammar: {description}")
+    if error.get("code") == 400:
+        return InvalidRequestError(description=description)
+    return InternalProviderError(description=description, status=error.get("code"))
+
+
+def _embedding_reason(error: Mapping[str, Any], context: int) -> Reason:
+    """Return the reason why llama.cpp could not embed a string."""
+    description = str(error.get("message", error))
+    long = re.search(r"input \((\d+) tokens\) is too large", description)
+    if long is None:
+        return _reason_of(error)
+    return ContextOverflowError(int(long[1]), context, "Embed the string in pieces, or set a larger context.")
 
 
 class _SocketConnection(HTTPConnection):

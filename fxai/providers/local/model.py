@@ -28,10 +28,9 @@ from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
 from fxai.models.token_count import TokenCount
 from fxai.providers.local.engine import Engine, Pooling, Setting
-from fxai.providers.local.failure import LocalError
 from fxai.providers.local.grammar import Bounds
 from fxai.providers.local.turn import LocalTurn, reading, warnings_of
-from fxai.providers.local.weights import OnProgress, assemble, check_file
+from fxai.providers.local.weights import LocalError, OnProgress, assemble, check_file
 
 _MODULE: Final = "local"
 

@@ -42,11 +42,10 @@ from fxai.messages.reason import (
 from fxai.models.history_form import mend_request
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.local import recipe
-from fxai.providers.local.conversation import ModelInput, clauses, conversation
 from fxai.providers.local.engine import Completed, Completion, Engine, OnText, Prompt
-from fxai.providers.local.failure import LocalError
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice_grammar, grammar
-from fxai.providers.local.recipe import Candidate, narrow
+from fxai.providers.local.recipe import Candidate, ModelInput, clauses, conversation, narrow
+from fxai.providers.local.weights import LocalError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import AnyTool, Tool
 

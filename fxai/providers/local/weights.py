@@ -33,9 +33,22 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.messages.reason import ModelProblem, ModelUnavailableError
-from fxai.providers.local.failure import LocalError
+from fxai.messages.reason import (
+    ModelProblem,
+    ModelUnavailableError,
+    Reason,
+)
 from fxai.schema.data import JSON_ERRORS
+
+
+@final
+class LocalError(Exception):
+    """A typed failure in a worker thread. `reason` is the reason of the resulting `AiError`."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
 
 _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT: Final = 8

@@ -41,8 +41,7 @@ from fxai.messages.part import (
     ToolParamsStart,
 )
 from fxai.models.answer_writer import AnswerWriter
-from fxai.providers.http.event import DONE, WHOLE
-from fxai.providers.http.wire_json import JsonEvents
+from fxai.providers.http.event import DONE, WHOLE, JsonEvents
 from fxai.providers.openai.chat_call import ChatCall, ChatCalls, ExecutedTools, failed_generation
 from fxai.providers.openai.chat_input import GOING_BACK, THOUGHTS
 from fxai.providers.openai.options import mark

@@ -40,7 +40,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason, UnknownError
 from fxai.models.prepared_tools import without_nulls
-from fxai.providers.http.wire_json import JsonEvents, read_json
+from fxai.providers.http.event import JsonEvents, read_json
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.tool_calls import (

@@ -42,8 +42,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.response import stream_of
 from fxai.models.answer_writer import AnswerWriter
-from fxai.providers.http.event import DONE, WHOLE
-from fxai.providers.http.wire_json import JsonEvents
+from fxai.providers.http.event import DONE, WHOLE, JsonEvents
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.reply import (
     Item,

@@ -15,7 +15,7 @@ from fxai.messages import (
     UnknownError,
 )
 from fxai.providers.host import HostFailure, HostProblem
-from fxai.providers.host.program import reason_of
+from fxai.providers.host.host import reason_of
 from tests.kit.every import every
 
 _AFTER = {"retryable": True, "retry_after": 2.0}

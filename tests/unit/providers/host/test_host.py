@@ -10,8 +10,7 @@ import pytest
 from fxai.effects import Gen, Scope, Succeeded, fx
 from fxai.models import LanguageModel
 from fxai.providers import host
-from fxai.providers.host.host import Host
-from fxai.providers.host.program import Program
+from fxai.providers.host.host import Host, Program
 from tests.kit.hosts import Backend, gone, python, shell
 
 ASKING = LanguageModel.generate_text("Hi").map(lambda response: response.text)

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from fxai.effects import fx
-from fxai.providers.host.program import Process, Program, TooMuchError
+from fxai.providers.host.host import Process, Program, TooMuchError
 from tests.kit.every import every
 from tests.kit.hosts import Backend
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fxai.providers.host.program import Program, program_of
+from fxai.providers.host.host import Program, program_of
 from tests.kit.every import every
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai.providers.http.wire_json import JsonEvents, read_json
+from fxai.providers.http.event import JsonEvents, read_json
 from tests.kit.every import every
 
 TEXTS = st.text(st.sampled_from(["a", "ß", "😀", "𝄞", "\\", '"', "\ud83d", "\ude00"]), max_size=8)

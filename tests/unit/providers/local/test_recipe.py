@@ -19,12 +19,12 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.models import ToolChoice, ToolChoices
-from fxai.providers.local.conversation import clauses, conversation
-from fxai.providers.local.failure import LocalError
 from fxai.providers.local.recipe import (
     Candidate,
     answering,
     choosing,
+    clauses,
+    conversation,
     filling,
     narrow,
     prose,
@@ -33,7 +33,7 @@ from fxai.providers.local.recipe import (
     talking,
 )
 from fxai.providers.local.turn import Wanted
-from fxai.providers.local.weights import describe
+from fxai.providers.local.weights import LocalError, describe
 from tests.kit.every import every
 
 WEATHER = Candidate(

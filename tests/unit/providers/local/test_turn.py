@@ -24,9 +24,8 @@ from fxai.messages import (
 from fxai.models import ModelRequest
 from fxai.providers.local import Bounds
 from fxai.providers.local.engine import Engine, Setting
-from fxai.providers.local.failure import LocalError
 from fxai.providers.local.turn import LocalTurn
-from fxai.providers.local.weights import Description
+from fxai.providers.local.weights import Description, LocalError
 from fxai.schema import JsonSchema
 
 SOUND: dict[str, Any] = {"type": "file", "media_type": "audio/wav", "data": "aGFyYm91cg=="}

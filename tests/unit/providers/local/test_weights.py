@@ -15,8 +15,7 @@ import pytest
 
 from fxai.messages import ModelUnavailableError
 from fxai.providers.local import DEFAULT, Progress, Weights, assemble, cache_directory
-from fxai.providers.local.failure import LocalError
-from fxai.providers.local.weights import check_file
+from fxai.providers.local.weights import LocalError, check_file
 
 
 class Full(NamedTuple):
