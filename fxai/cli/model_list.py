@@ -261,7 +261,7 @@ def _has_key(variable: str) -> bool:
 
 
 def _own_server() -> bool:
-    from fxai.providers.openai.model import BASE_URL, address
+    from fxai.providers.openai.account import BASE_URL, address
 
     return address().startswith(BASE_URL)
 
@@ -415,7 +415,7 @@ def check_model(entry: Entry) -> Effect[Entry]:
 
 @fx.gen
 def _ask_openai(model: str) -> Gen[object, AiError, Scope]:
-    from fxai.providers.openai.model import open_account
+    from fxai.providers.openai.account import open_account
 
     client = yield from open_account(timeout=_PATIENCE, retry=None)
     page = f"/models/{quote(model, safe='')}" if _own_server() else "/models"  # other servers lack a page per model
@@ -424,7 +424,7 @@ def _ask_openai(model: str) -> Gen[object, AiError, Scope]:
 
 @fx.gen
 def _ask_server(server: Server, model: str) -> Gen[object, AiError, Scope]:
-    from fxai.providers.openai.model import open_account
+    from fxai.providers.openai.account import open_account
 
     client = yield from open_account(server=server, model=model.partition("=")[0], timeout=_PATIENCE, retry=None)
     return (yield from client.get("/models", method="check"))

@@ -71,7 +71,7 @@ from fxai.providers.anthropic.computer_use import (
 )
 from fxai.providers.anthropic.known_models import facts
 from fxai.providers.anthropic.messages_stream import MessagesReader
-from fxai.providers.anthropic.model import AnthropicModel, layer, read_facts
+from fxai.providers.anthropic.model import AnthropicModel, files_layer, layer, read_facts
 from fxai.providers.anthropic.options import (
     ClearThinking,
     ClearToolUses,
@@ -125,7 +125,6 @@ from fxai.providers.anthropic.provider_tools import (
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.providers.anthropic.tool_encoding import prepare_tools
-from fxai.providers.anthropic.upload import files_layer
 
 __all__ = [
     "AllSources",

@@ -142,10 +142,14 @@ def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
     Anthropic's documentation names a key for arguments that are not JSON.
     """
     wire = tools.wire_call(part.name, part.params)
-    own = own_metadata(part.metadata)
+    own, given = own_metadata(part.metadata), {} if wire.params is None else wire.params
+    if part.params_text is not None:
+        given = {"INVALID_JSON": part.params_text}
+    elif not is_object(given):
+        given = {"INVALID_JSON": json_of(given).decode()}
     caller = {"caller": own["caller"]} if is_object(own.get("caller")) else {}
     toolset = {} if (named := toolset_of(part, wire.toolset)) is None else {"toolset_name": named}
-    block = {"type": "tool_use", "id": part.id, "name": wire.name, "input": _input(part, wire.params)}
+    block = {"type": "tool_use", "id": part.id, "name": wire.name, "input": given}
     return with_cache({**block, **caller, **toolset}, part.metadata)
 
 
@@ -153,14 +157,6 @@ def toolset_of(part: ToolCallPart, toolset: str | None) -> str | None:
     """Return the toolset of a call: the set of its tool, or the set in the original call if the tool was removed."""
     named = own_metadata(part.metadata).get("toolset_name")
     return named if toolset is None and isinstance(named, str) else toolset
-
-
-def _input(part: ToolCallPart, params: Any) -> dict[str, Any]:
-    if part.params_text is not None:
-        return {"INVALID_JSON": part.params_text}
-    if params is None:
-        return {}
-    return params if is_object(params) else {"INVALID_JSON": json_of(params).decode()}
 
 
 def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
@@ -196,7 +192,11 @@ def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[s
         return result
     if is_object(result) and result.get("type") == "execution-denied":
         return str(result.get("reason") or _DENIED)
-    contents = [one for one in result if not _is_empty(one)] if is_array(result) else []  # the API rejects empty text
+    contents = [  # the API rejects empty text
+        one
+        for one in (result if is_array(result) else ())
+        if not (is_object(one) and one.get("type") == "text" and not str(one.get("text", "")).strip())
+    ]
     blocks = [_content_block(one, lost) for one in contents]
     known = [block for block in blocks if block is not None]
     return known if known and len(known) == len(blocks) else json_of(result).decode()
@@ -204,10 +204,6 @@ def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[s
 
 def _is_reference(one: Any) -> bool:
     return is_object(one) and one.get("type") == "tool_reference" and "tool_name" in one
-
-
-def _is_empty(one: Any) -> bool:
-    return is_object(one) and one.get("type") == "text" and not str(one.get("text", "")).strip()
 
 
 def _content_block(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
@@ -459,7 +455,11 @@ class HistoryWriter:
         if not self._messages:
             raise refusal(_NO_MESSAGE)
         notes: list[str] = []
-        written = _without(self._messages, left_out) if left_out else self._messages
+        written = self._messages
+        if left_out:
+            written = []
+            for one in self._messages:
+                _append(written, one["role"], [block for block in one["content"] if id(block) not in left_out])
         moved, written = _demote(written, notes) if self._is_misplaced or left_out else (_NO_TOOLS, written)
         if not written:
             raise refusal(_NO_MESSAGE)
@@ -493,7 +493,9 @@ class HistoryWriter:
     def _add_system(self, message: SystemMessage, location: int) -> None:
         text = {"type": "text", "text": message.content}
         blocks = [with_cache(text, message.metadata)] if message.content.strip() else []
-        if self._facts.system_between and self._has_turn(location):
+        behind = next((one.role for one in self._written[location + 1 :] if one.role != "system"), "assistant")
+        # the API accepts a system message after a user message and before the model's turn
+        if self._facts.system_between and self._last_role in ("user", "system") and behind == "assistant":
             self._write_message("system", [*blocks, *self._changes.blocks(message)], {})
             return
         self._changes.leave(message)
@@ -502,11 +504,6 @@ class HistoryWriter:
             self._write_message("user", marked, {})
         else:
             self._system += blocks
-
-    def _has_turn(self, location: int) -> bool:
-        """Return True if a system message is valid here: after a user message and before the model's turn."""
-        behind = next((one.role for one in self._written[location + 1 :] if one.role != "system"), "assistant")
-        return self._last_role in ("user", "system") and behind == "assistant"
 
     def _add_turn(self, message: AssistantMessage) -> None:
         made = [(part, block) for part in message.content if (block := self._block(part)) is not None]
@@ -568,30 +565,29 @@ class HistoryWriter:
             case "tool-approval-request":
                 return None
 
-    def _left_out(self, part: FilePart) -> None:
-        what = f"a file of type {part.media_type!r} in a tool's result"
-        self.notes.warn("history", None, f"{what} is omitted: Anthropic's Messages API rejects it")
-
     def _answer(self, result: ToolResultPart) -> dict[str, Any]:
+        def note_loss(part: FilePart) -> None:
+            what = f"a file of type {part.media_type!r} in a tool's result"
+            self.notes.warn("history", None, f"{what} is omitted: Anthropic's Messages API rejects it")
+
         call = self._form.call(result.id)
         named = None if call is None else self._tools.wire_call(call.name, call.params).toolset
-        known = self._with_references(self._with_known_references(result))
-        return result_block(known, None if call is None else toolset_of(call, named), self._left_out)
+        return result_block(self._with_references(result), None if call is None else toolset_of(call, named), note_loss)
 
     def _with_references(self, part: ToolResultPart) -> ToolResultPart:
         """Return the result of a search as references to the deferred tools that it lists.
 
-        A result without deferred tools stays unchanged, so that the model reads its note.
+        A result without deferred tools stays unchanged, so that the model reads its note. Any other result refers only
+        to tools of the request, because the API rejects other references.
         """
         if part.name not in self._tools.finders or part.is_failure:
-            return part
+            return self._without_unknown_references(part)
         deferred = {tool.get("name") for tool in self._tools.plain_fields.get("tools", ()) if tool.get("defer_loading")}
         found = [self._tools.naming.sent(name) for name in found_names(part.result)]
         references = [{"type": "tool_reference", "tool_name": wire} for wire in found if wire in deferred]
         return msgspec.structs.replace(part, result=references) if references else part
 
-    def _with_known_references(self, part: ToolResultPart) -> ToolResultPart:
-        """Return a result that refers only to tools of the request. The API rejects other references."""
+    def _without_unknown_references(self, part: ToolResultPart) -> ToolResultPart:
         names = [one.get("tool_name") for one in part.result if _is_reference(one)] if is_array(part.result) else []
         gone = [name for name in names if name not in self._tools.names]
         if not gone:
@@ -619,18 +615,12 @@ def _thoughts(made: Sequence[tuple[AssistantContent, dict[str, Any]]], messages:
             is_first = False
 
 
-def _without(messages: Sequence[dict[str, Any]], left_out: frozenset[int]) -> list[dict[str, Any]]:
-    """Remove some blocks from the messages, and omit messages that would be empty."""
-    kept: list[dict[str, Any]] = []
-    for message in messages:
-        content = message["content"]
-        if message["role"] == "assistant":
-            content = [block for block in content if id(block) not in left_out]
-        if content and kept and kept[-1]["role"] == message["role"]:
-            kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *content]}
-        elif content:
-            kept.append({**message, "content": content})
-    return kept
+def _append(kept: list[dict[str, Any]], role: str, content: list[Any]) -> None:
+    """Append a message, or its content to a last message with the same role. Omit an empty message."""
+    if kept and kept[-1]["role"] == role:
+        kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *content]}
+    elif content:
+        kept.append({"role": role, "content": content})
 
 
 def _demote(messages: list[dict[str, Any]], notes: list[str]) -> tuple[frozenset[str], list[dict[str, Any]]]:
@@ -651,10 +641,7 @@ def _demote(messages: list[dict[str, Any]], notes: list[str]) -> tuple[frozenset
             added.update(str(definition["name"]) for definition in definitions)
             texts = [block for block in content if block["type"] == "text"]
             role, content = "user", [{**block, "text": _mark_system(block["text"])} for block in texts]
-        if kept and kept[-1]["role"] == role:
-            kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *content]}
-        elif content:
-            kept.append({**one, "role": role, "content": content})
+        _append(kept, role, content)
     notes.append("a system message became part of a user message: the model's answer does not follow it")
     return frozenset(added), kept
 

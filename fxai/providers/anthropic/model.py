@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, final
+from typing import Any, Final, Literal, final
 
 import msgspec
 from returns.result import Failure, Result
@@ -17,7 +17,6 @@ from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
 from fxai.effects.pull import END
-from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf, pull_stream, stream_steps
 from fxai.messages.errors import AiError
@@ -25,6 +24,7 @@ from fxai.messages.part import Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.messages.response import Response
 from fxai.messages.think_tag import ThinkTags, split_thoughts
+from fxai.models.file_store import FileIndex, FileStore
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_info import ModelInfo
@@ -38,14 +38,12 @@ from fxai.providers.anthropic.messages_stream import MessagesReader
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
-from fxai.providers.http.client import RETRY, Client, ConnectionOptions, Key, key_of, open_client
+from fxai.providers.http.client import Client, ConnectionOptions, Key, PoolOptions, check_options, key_of, open_client
 from fxai.providers.http.event import FIRST_FIELD, read_events
+from fxai.providers.http.file_api import FileApi, HttpFileStore
 from fxai.providers.http.token_counter import TokenCounter
-from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
+from fxai.providers.http.transport import Secret
 from fxai.tools.identity import NameConflictError
-
-if TYPE_CHECKING:
-    import httpx2
 
 BASE_URL: Final = "https://api.anthropic.com"
 """The address of Anthropic's API."""
@@ -220,10 +218,7 @@ def open_account(
     api_key: Key = None,
     base_url: str | None = None,
     headers: Mapping[str, str | Secret] | None = None,
-    timeout: Timeout | float | None = TIMEOUT,
-    proxy: str | None = None,
-    retry: Schedule[AiError, Any] | None = RETRY,
-    transport: httpx2.AsyncBaseTransport | None = None,
+    **pool: Unpack[PoolOptions],
 ) -> Effect[Client, AiError, Scope]:
     """Open a client of the API with its own pool of connections. The scope closes it.
 
@@ -232,18 +227,12 @@ def open_account(
     Fails with:
         AiError: `AuthenticationError("MissingKey")` if no key is available. `open_client` can fail too.
     """
+    check_options(pool)
 
     def opening(key: Secret) -> Effect[Client, AiError, Scope]:
         more = {name.lower(): value for name, value in (headers or {}).items()}
-        return open_client(
-            base_url=base_url or BASE_URL,
-            headers={"x-api-key": key, "anthropic-version": VERSION, **more},
-            timeout=timeout,
-            proxy=proxy,
-            retry=retry,
-            module=NAME,
-            transport=transport,
-        )
+        named = {"x-api-key": key, "anthropic-version": VERSION, **more}
+        return open_client(base_url=base_url or BASE_URL, headers=named, module=NAME, **pool)
 
     return key_of(api_key, KEY, module=NAME).flat_map(opening)
 
@@ -303,3 +292,27 @@ def read_facts(model: str, **connection: Unpack[ConnectionOptions]) -> Effect[Mo
             `InvalidOutputError` if the answer does not describe a model.
     """
     return fx.scoped(open_account(**connection).flat_map(lambda client: facts_from(client, model)))
+
+
+def _file_form(expires_in: float | None) -> dict[str, str]:
+    return {} if expires_in is None else {"expires_in_seconds": str(round(expires_in))}
+
+
+_FILES: Final = FileApi(module=NAME, path="/v1/files", form=_file_form)
+
+
+def files_layer(
+    *, index: FileIndex | None = None, **connection: Unpack[ConnectionOptions]
+) -> Layer[FileStore, AiError]:
+    """Return the layer of a workspace's files at Anthropic. It requires the extra `anthropic`.
+
+    Anthropic returns the bytes of files that a tool created, but not of uploaded files.
+
+    Args:
+        index: The files that were sent, for `FileStore.upload(…, once=True)`. By default the files of this layer.
+        connection: The key, the address, the timeouts, and other settings. See `ConnectionOptions`.
+
+    Fails with:
+        AiError: The failures of `layer`.
+    """
+    return Layer.scoped(FileStore, open_account(**connection).map(lambda client: HttpFileStore(client, _FILES, index)))

@@ -44,7 +44,6 @@ from fxai.schema.strict import ANTHROPIC, resolve_strict
 from fxai.tools.annotation import (
     AllowedCallers,
     CacheControl,
-    CacheTime,
     DeferLoading,
     EagerInputStreaming,
     FindsTools,
@@ -166,7 +165,11 @@ def check_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes, mo
     """
     own = 1 if is_object(body.get(_MARK)) else 0
     marks = list(_marks(body, names))
-    for mark in _by_use(marks)[max(most - own, 0) :]:
+    tools, system, messages = (
+        [mark for mark in reversed(marks) if mark.section == section] for section in ("tools", "system", "messages")
+    )
+    by_use = [*tools[:1], *system[:1], *messages, *system[1:], *tools[1:]]
+    for mark in by_use[max(most - own, 0) :]:
         del mark.holder[_MARK]
         problem = f"{mark.where}: fxai removes its cache mark, because Anthropic accepts {most} per request"
         kept = "the last marks of the tools, the system prompt, and the messages remain. Use fewer marks."
@@ -185,15 +188,6 @@ def _order_lifetimes(body: Mapping[str, Any], marks: Sequence[_Mark], notes: Not
             mark.holder[_MARK] = {**value, "ttl": _LONG}
             why = "because a later mark has this lifetime, and Anthropic rejects a mark that outlives an earlier mark"
             notes.warn("unsupported-option", mark.tool or _MARK, f"{mark.where}: fxai marks it for {_LONG}, {why}")
-
-
-def _by_use(marks: list[_Mark]) -> list[_Mark]:
-    """Return the marks by priority, the most important first."""
-    by: dict[str, list[_Mark]] = {"tools": [], "system": [], "messages": []}
-    for mark in reversed(marks):
-        by[mark.section].append(mark)
-    tools, system = by["tools"], by["system"]
-    return [*tools[:1], *system[:1], *by["messages"], *system[1:], *tools[1:]]
 
 
 def _marks(body: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[_Mark]:
@@ -298,31 +292,30 @@ class Writer:
         """Return the supported fields of a tool except its name, description, schema, and examples."""
         options = options_of(tool, "anthropic", _Options)
         self._notes.betas += options.betas
-        extras = {**self._annotations(tool), **without_nulls(msgspec.to_builtins(options))}
+        ours, is_toolset, time = tool.provider is None, kind_of(tool) in TOOLSETS, tool.get(CacheControl)
+        eager = tool.get(EagerInputStreaming)
+        callers = [self._programs if caller == "programmatic" else caller for caller in tool.get(AllowedCallers)]
+        annotated = {
+            "cache_control": None if time is None else Ephemeral(None if time == "default" else time),
+            "defer_loading": tool.get(DeferLoading) or None,
+            "allowed_callers": callers or None,
+            "eager_input_streaming": (self._stream and ours if eager is None else eager) or None,
+        }
+        extras = without_nulls({**msgspec.to_builtins(annotated), **without_nulls(msgspec.to_builtins(options))})
         extras.pop("betas", None)
-        kind = kind_of(tool)
-        carried = _OF_OURS if tool.provider is None else _OF_TOOLSETS if kind in TOOLSETS else _EVERY
-        taken = self._notes.carry(tool, extras, carried, _missing(tool), _WHERE)
+        missing = {
+            "output schema": tool.get(OutputSchema) is not None,
+            "namespace": tool.get(Namespace) is not None,
+            "description": not ours and tool.given_description is not None,
+            "strict mode": is_toolset and bool(tool.get(Strict)),
+        }
+        carried = _OF_OURS if ours else _OF_TOOLSETS if is_toolset else _EVERY
+        taken = self._notes.carry(tool, extras, carried, missing, _WHERE)
         kept = {name: value for name, value in taken.items() if value not in (False, ())}
         if "defer_loading" in kept and kept.pop("cache_control", None) is not None:
             why = f"tool {tool.name!r} is deferred, and {_WHERE} cannot cache deferred tools. Mark another tool."
             self._notes.warn("unsupported-option", tool.name, why)
         return kept
-
-    def _annotations(self, tool: AnyTool) -> dict[str, Any]:
-        eager = tool.get(EagerInputStreaming)
-        if eager is None and self._stream and tool.provider is None:
-            eager = True
-        extras: dict[str, Any] = {
-            "cache_control": _ephemeral(tool.get(CacheControl)),
-            "defer_loading": tool.get(DeferLoading) or None,
-            "allowed_callers": [
-                self._programs if caller == "programmatic" else caller for caller in tool.get(AllowedCallers)
-            ]
-            or None,
-            "eager_input_streaming": eager or None,
-        }
-        return {name: value for name, value in extras.items() if value is not None}
 
     def _examples(self, forms: ToolForm) -> dict[str, Any]:
         tool, form = forms.tool, forms.form
@@ -341,22 +334,6 @@ class Writer:
                 problem = f"tool {tool.name!r}: input example {number} is omitted: {why}"
                 self._notes.warn("other", tool.name, problem)
         return {"input_examples": examples} if examples else {}
-
-
-def _ephemeral(time: CacheTime | None) -> dict[str, Any] | None:
-    if time is None:
-        return None
-    return {"type": "ephemeral"} if time == "default" else {"type": "ephemeral", "ttl": time}
-
-
-def _missing(tool: AnyTool) -> dict[str, bool]:
-    """Return the properties of tools that the API does not support, each with True if the tool has it."""
-    return {
-        "output schema": tool.get(OutputSchema) is not None,
-        "namespace": tool.get(Namespace) is not None,
-        "description": tool.provider is not None and tool.given_description is not None,
-        "strict mode": kind_of(tool) in TOOLSETS and bool(tool.get(Strict)),
-    }
 
 
 _Extras: TypeAlias = Mapping[str, dict[str, Any]]
@@ -408,8 +385,13 @@ def prepare_tools(
     naming = NameMap.of(sent, NAMES)
     wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in forms]
     check_marks({"tools": wires}, naming.names, notes, known.cache_marks or 0)
-    parallel = _parallel(parallel_tool_calls, extras, notes)
-    fields = {"tools": wires, "tool_choice": _choice(narrow_choice(tool_choice, notes), parallel, sent, naming, notes)}
+    programs = [name for name, given in extras.items() if runs_in_programs(given)]
+    if parallel_tool_calls is False and programs:
+        why = f"parallel calls remain enabled: programs can call {', '.join(map(repr, programs))}"
+        notes.warn("unsupported-option", "parallel_tool_calls", why)
+        parallel_tool_calls = None
+    choice = _choice(narrow_choice(tool_choice, notes), parallel_tool_calls, sent, naming, notes)
+    fields = {"tools": wires, "tool_choice": choice}
     toolsets = (Toolset(TOOLSETS[kind_of(tool)], tool.name) for tool in sent if kind_of(tool) in TOOLSETS)
     return PreparedTools.make(fields, naming, notes=notes, forms=forms, toolsets=toolsets, finders=finders)
 
@@ -448,24 +430,23 @@ def _check_deferral(extras: _Extras, notes: Notes, *, searches: bool) -> _Extras
     }
 
 
-def _parallel(parallel: bool | None, extras: _Extras, notes: Notes) -> bool | None:
-    programs = [name for name, fields in extras.items() if runs_in_programs(fields)]
-    if parallel is False and programs:
-        why = f"parallel calls remain enabled: programs can call {', '.join(map(repr, programs))}"
-        notes.warn("unsupported-option", "parallel_tool_calls", why)
-        return None
-    return parallel
-
-
 def _forms(
     sent: Sequence[AnyTool], extras: _Extras, config: bool | None, default: bool | None, notes: Notes
 ) -> list[ToolForm]:
     found: list[ToolForm | None] = []
     for tool in sent:
+        asked = tool.get(Strict)
         if tool.provider is not None:
-            found.append(_provided_form(tool, default, notes))
-        elif runs_in_programs(extras[tool.name]) and resolve_strict(tool.get(Strict), config, default):
-            _check_programs(tool, notes)
+            asked = None if kind_of(tool) in TOOLSETS else asked
+            if asked and default is None:
+                notes.not_strict(tool, "the model has no strict mode")
+            found.append(ToolForm(tool, asked if default else None))
+        elif runs_in_programs(extras[tool.name]) and resolve_strict(asked, config, default):
+            if asked:
+                problem = f"tool {tool.name!r} has the annotation Strict, and programs can call it"
+                remedy = "Anthropic supports only one. Annotate it with Strict, None, or let only the model call it."
+                raise PreparationError.of("tools", f"{problem}. {remedy}")
+            notes.not_strict(tool, "programs can call it, and Anthropic supports only one of both")
             loose = tool.annotate(Strict, False)
             found.append(form_of(loose, MESSAGES, ANTHROPIC, config=None, default=default, notes=notes))
         else:
@@ -473,25 +454,6 @@ def _forms(
     forms = [one for one in found if one is not None]
     provided = sum(1 for one in forms if one.tool.provider is not None and one.strict)
     return within(forms, provided, notes)
-
-
-def _provided_form(tool: AnyTool, default: bool | None, notes: Notes) -> ToolForm:
-    asked = None if kind_of(tool) in TOOLSETS else tool.get(Strict)
-    if asked and default is None:
-        notes.not_strict(tool, "the model has no strict mode")
-    return ToolForm(tool, asked if default else None)
-
-
-def _check_programs(tool: AnyTool, notes: Notes) -> None:
-    """Warn that a tool is not strict, because programs can call it. Anthropic has no strict mode for these calls.
-
-    Raises:
-        PreparationError: If the tool must be strict.
-    """
-    if tool.get(Strict):
-        problem = f"tool {tool.name!r} has the annotation Strict, and programs can call it. Anthropic supports only one"
-        raise PreparationError.of("tools", f"{problem}. Annotate it with Strict, None, or let only the model call it.")
-    notes.not_strict(tool, "programs can call it, and Anthropic supports only one of both")
 
 
 def _choice(

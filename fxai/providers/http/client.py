@@ -90,16 +90,9 @@ ReadsError: TypeAlias = Callable[[bytes], bool]
 """A function that returns True if the body of an error is a valid answer."""
 
 
-class ConnectionOptions(TypedDict, total=False):
-    """Connection settings. The layers of all providers accept them as optional keyword arguments."""
+class PoolOptions(TypedDict, total=False):
+    """The settings of a pool of connections."""
 
-    api_key: Key
-    """The key as a string, a secret, or an effect. By default, fxai reads the environment variable of the provider when
-    it builds the layer."""
-    base_url: str | None
-    """The address of the API. By default the provider's address."""
-    headers: Mapping[str, str | Secret] | None
-    """The headers of each request. They replace the provider's headers with the same name."""
     timeout: Timeout | float | None
     """The time limits of an attempt. By default `TIMEOUT`. A number of seconds sets every limit except `total`. None
     removes all limits."""
@@ -110,6 +103,30 @@ class ConnectionOptions(TypedDict, total=False):
     """The schedule of retries. By default `RETRY`. None disables retries."""
     transport: httpx2.AsyncBaseTransport | None
     """The transport that sends the requests. fxai closes it with the layer. By default the service `Transport`."""
+
+
+class ConnectionOptions(PoolOptions, total=False):
+    """Connection settings. The layers of all providers accept them as optional keyword arguments."""
+
+    api_key: Key
+    """The key as a string, a secret, or an effect. By default, fxai reads the environment variable of the provider when
+    it builds the layer."""
+    base_url: str | None
+    """The address of the API. By default the provider's address."""
+    headers: Mapping[str, str | Secret] | None
+    """The headers of each request. They replace the provider's headers with the same name."""
+
+
+def check_options(options: PoolOptions) -> None:
+    """Check the names of options before a layer is built.
+
+    Raises:
+        TypeError: If an option is unknown.
+    """
+    known = ConnectionOptions.__optional_keys__
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise TypeError(f"unknown option {', '.join(map(repr, unknown))}. Use one of: {', '.join(sorted(known))}.")
 
 
 def key_of(key: Key, variable: str, *, module: str) -> Effect[Secret, AiError]:

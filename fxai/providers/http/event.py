@@ -283,7 +283,7 @@ class EventReader:
 
         The function does not take an invalid or large event. Its lines then decide.
         """
-        for whole in iter(_EVENT.scanner(data, start).match, None):
+        while (whole := _EVENT.match(data, start)) is not None:
             name, text = whole.groups(b"")
             end = whole.end()
             if self._size + end - start > self._largest:

@@ -2,15 +2,18 @@
 
 A provider describes its API with a `FileApi`. `HttpFileStore` sends the requests.
 
->>> ended = missing_answer("the answer does not describe a file: id is missing", "/id")
->>> ended.reason.pointer
-'/id'
+>>> data = {"id": "file_1", "filename": "report.pdf", "mime_type": "application/pdf", "size_bytes": 9}
+>>> read_file(data).part.data
+FileUrl(url='file_1')
+>>> read_file({"id": "file-1", "filename": "report.pdf", "bytes": 9, "created_at": 0, "purpose": "user_data"})
+UploadedFile(id='file-1', name='report.pdf', media_type='application/pdf', size=9, ...)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, final
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeVar, final
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -21,12 +24,13 @@ from fxai.effects.effect import Effect
 from fxai.messages.errors import AiError
 from fxai.messages.message import FilePart
 from fxai.messages.reason import InvalidOutputError
-from fxai.models.file_store import FileIndex, FileStore, Page, UploadedFile, missing_file
+from fxai.models.file_store import FileIndex, FileStore, Page, UploadedFile, media_type_of, missing_file
 from fxai.providers.http.client import Client, HttpResponse
 from fxai.providers.http.http_error import BrokenAnswerError
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _A = TypeVar("_A")
+_PAGE: Final = "1000"  # files
 
 
 @final
@@ -38,17 +42,16 @@ class FileApi(msgspec.Struct, frozen=True, kw_only=True):
         path: The path of the files after the path of the client's address, such as "/v1/files".
         form: The form fields for an upload. The argument is the number of seconds until the provider deletes the file,
             or None if the provider decides.
-        query: The query for a page. The argument is the result of `following`, or None for the first page.
-        file: The file that an object describes. It raises `BrokenAnswerError` if the object does not describe a file.
-        following: The name of the next page, from the object of the current page. None after the last page.
+        query: The fields of the query for a page, in addition to the number of files.
+        cursor: The field of the query for the next page: the `"page"` that the answer names, or the page `"after"` the
+            last file.
     """
 
     module: str
     path: str
     form: Callable[[float | None], Mapping[str, str]]
-    query: Callable[[str | None], Mapping[str, str]]
-    file: Callable[[Mapping[str, Any]], UploadedFile]
-    following: Callable[[Mapping[str, Any]], str | None]
+    query: Mapping[str, str] = {}
+    cursor: Literal["page", "after"] = "page"
 
     def page(self, data: Mapping[str, Any]) -> Page:
         """Return the page that an object describes.
@@ -58,12 +61,56 @@ class FileApi(msgspec.Struct, frozen=True, kw_only=True):
         """
         items = data.get("data")
         if not is_array(items):
-            raise missing_answer("the answer is not a page of files: the list of files is missing", "/data")
-        return Page(tuple(self.file(item) for item in items if is_object(item)), self.following(data))
+            raise _wrong_answer("the answer is not a page of files: the list of files is missing", "/data")
+        files = tuple(read_file(item) for item in items if is_object(item))
+        following = data.get("next_page")
+        if self.cursor == "after":
+            following = files[-1].id if files and data.get("has_more") is True else None
+        return Page(files, following if isinstance(following, str) else None)
+
+    def __hash__(self) -> int:
+        return hash((self.module, self.path))  # the query is not hashable
 
 
-def missing_answer(description: str, pointer: str = "") -> BrokenAnswerError:
-    """Return the error of an answer that does not describe a file, with its location."""
+def read_file(data: Mapping[str, Any]) -> UploadedFile:
+    """Return the file that an object describes.
+
+    Raises:
+        BrokenAnswerError: If the id is missing.
+    """
+    file_id, name, media_type = (data.get(key) for key in ("id", "filename", "mime_type"))
+    if not isinstance(file_id, str):
+        raise _wrong_answer("the answer does not describe a file: id is missing", "/id")
+    title = name if isinstance(name, str) else file_id
+    size = data.get("size_bytes", data.get("bytes"))
+    return UploadedFile(
+        file_id,
+        title,
+        media_type if isinstance(media_type, str) else media_type_of(title),
+        size if isinstance(size, int) else None,
+        time_of(data.get("created_at")),
+        time_of(data.get("expires_at")),
+        {key: value for key, value in data.items() if key not in _KNOWN and value is not None},
+    )
+
+
+_KNOWN: Final = frozenset(
+    ("id", "bytes", "created_at", "expires_at", "filename", "mime_type", "object", "size_bytes", "type")
+)
+
+
+def time_of(value: object) -> datetime | None:
+    """Return the time from ISO text or from seconds since 1970, or None for an invalid value."""
+    try:
+        if isinstance(value, str):
+            return datetime.fromisoformat(value)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return datetime.fromtimestamp(value, UTC) if is_number else None
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _wrong_answer(description: str, pointer: str = "") -> BrokenAnswerError:
     return BrokenAnswerError(InvalidOutputError(description, pointer))
 
 
@@ -93,7 +140,7 @@ class HttpFileStore(FileStore):
         content = name, bytes(file.data) if isinstance(file.data, bytes) else b"", file.media_type
 
         def read(data: Mapping[str, Any]) -> UploadedFile:
-            return msgspec.structs.replace(self._api.file(data), name=name, media_type=file.media_type)
+            return msgspec.structs.replace(read_file(data), name=name, media_type=file.media_type)
 
         answer = self._client.upload(self._api.path, self._api.form(expires_in), content, method="upload")
         return answer.flat_map(lambda got: self._read(got, "upload", read))
@@ -103,7 +150,7 @@ class HttpFileStore(FileStore):
         """Return the description of a file, or None if the file expired or is unknown. Fails with `AiError`."""
 
         def read(answer: HttpResponse) -> Effect[UploadedFile | None, AiError]:
-            return fx.succeed(None) if answer.is_missing else self._read(answer, "find", self._api.file)
+            return fx.succeed(None) if answer.is_missing else self._read(answer, "find", read_file)
 
         if _is_no_id(file_id):
             return fx.succeed(None)
@@ -112,7 +159,8 @@ class HttpFileStore(FileStore):
     @override
     def page(self, following: str | None) -> Effect[Page, AiError]:
         """Return a page of files in the provider's order. Fails with `AiError`."""
-        answer = self._client.get(f"{self._api.path}?{urlencode(self._api.query(following))}", method="files")
+        query = {"limit": _PAGE, **self._api.query, **({} if following is None else {self._api.cursor: following})}
+        answer = self._client.get(f"{self._api.path}?{urlencode(query)}", method="files")
         return answer.flat_map(lambda got: self._read(got, "files", self._api.page))
 
     @override
@@ -145,7 +193,7 @@ class HttpFileStore(FileStore):
         try:
             data: Any = msgspec.json.decode(answer.body)
             if not is_object(data):
-                raise missing_answer(f"the answer must be a JSON object, got {type(data).__name__}")
+                raise _wrong_answer(f"the answer must be a JSON object, got {type(data).__name__}")
             return fx.succeed(read(data))
         except JSON_ERRORS as error:
             return fx.fail(AiError(self._api.module, method, InvalidOutputError(f"the answer is not JSON: {error}")))

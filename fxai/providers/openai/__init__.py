@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from fxai.models.prepared_tools import HostedTool, UserLocation
+from fxai.providers.openai.account import BASE_URL, AccountOptions, Purpose, files_layer
 from fxai.providers.openai.background import Background
 from fxai.providers.openai.embedding import OpenAIEmbeddingModel, embedding_layer, prepare_embedding, read_embeddings
 from fxai.providers.openai.hosted_tools import (
@@ -82,7 +83,7 @@ from fxai.providers.openai.local_tools import (
     shell,
     tool_search,
 )
-from fxai.providers.openai.model import BASE_URL, AccountOptions, OpenAIModel, layer, read_reply
+from fxai.providers.openai.model import OpenAIModel, layer, read_reply
 from fxai.providers.openai.reply import ReplyError
 from fxai.providers.openai.request import Profile, WireRequest, prepare_prompt, prepare_request
 from fxai.providers.openai.responses_input import SystemRole
@@ -107,7 +108,6 @@ from fxai.providers.openai.server_options import (
     ZaiOptions,
 )
 from fxai.providers.openai.tool_encoding import Api, prepare_tools
-from fxai.providers.openai.upload import Purpose, files_layer
 
 __all__ = [
     "BASE_URL",

@@ -6,13 +6,10 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
-from urllib.parse import quote
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 from typing_extensions import Unpack, override
@@ -21,7 +18,6 @@ from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
 from fxai.effects.pull import END
-from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf, pull_stream, stream_steps
 from fxai.messages.accumulate import gather
@@ -36,10 +32,10 @@ from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
-from fxai.providers.http.client import RETRY, Client, ConnectionOptions, Key, key_of, open_client
+from fxai.providers.http.client import Client
 from fxai.providers.http.event import FIRST_FIELD, Event, read_events
 from fxai.providers.http.token_counter import TokenCounter
-from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
+from fxai.providers.openai.account import BASE_URL, MODULE, AccountOptions, address, open_account
 from fxai.providers.openai.background import Background, BackgroundResponse
 from fxai.providers.openai.chat_call import is_refused_call
 from fxai.providers.openai.chat_reply import ChatReader, read_chat
@@ -51,118 +47,6 @@ from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, Server, server_at, server_of
 from fxai.providers.openai.tool_encoding import Api
-
-if TYPE_CHECKING:
-    import httpx2
-
-
-BASE_URL: Final = OPENAI_CHAT.base_url
-"""The address of OpenAI's API."""
-MODULE: Final = OPENAI_CHAT.name
-"""The name of the origin in errors."""
-
-
-class AccountOptions(ConnectionOptions, total=False):
-    """Connection settings for OpenAI's API or for a compatible server. Both layers accept them as keyword arguments.
-
-    If you omit a setting, fxai reads `OPENAI_API_KEY` and `OPENAI_BASE_URL` from the environment when it builds the
-    layer. Another server than OpenAI's does not require a key.
-    """
-
-    organization: str | None
-    """The organization that pays. By default `OPENAI_ORG_ID`."""
-    project: str | None
-    """The project that pays. By default `OPENAI_PROJECT_ID`."""
-
-
-def address(base_url: str | None = None) -> str:
-    """Return the address of the API: `base_url`, `OPENAI_BASE_URL`, or OpenAI's address by default."""
-    return base_url or os.environ.get("OPENAI_BASE_URL") or BASE_URL
-
-
-def open_account(
-    *,
-    server: Server | None = None,
-    model: str = "",
-    api_key: Key = None,
-    base_url: str | None = None,
-    organization: str | None = None,
-    project: str | None = None,
-    headers: Mapping[str, str | Secret] | None = None,
-    timeout: Timeout | float | None = TIMEOUT,
-    proxy: str | None = None,
-    retry: Schedule[AiError, Any] | None = RETRY,
-    transport: httpx2.AsyncBaseTransport | None = None,
-) -> Effect[Client, AiError, Scope]:
-    """Open a client of the API with its own pool of connections. The scope closes it.
-
-    The arguments are `AccountOptions`. An empty key means no key. If `server` is set, its address and the variable of
-    its key apply. `model` is the deployment, which is part of some servers' addresses.
-
-    Fails with:
-        AiError: `AuthenticationError("MissingKey")` if a required key is missing. `ModelUnavailableError` if the
-            address of the server is unknown. `open_client` can fail too.
-    """
-
-    @fx.gen
-    def opening() -> Gen[Client, AiError, Scope]:
-        url = yield from _address(server, base_url, model)
-        known = server or (OPENAI_CHAT if url.startswith(BASE_URL) else COMPATIBLE)
-        secret = yield from _secret(api_key, known)
-        bearer, ours = known.key_header == "authorization", known.name == MODULE
-        account = {
-            known.key_header: None if secret is None else Secret(f"Bearer {secret.reveal()}") if bearer else secret,
-            "openai-organization": organization or (os.environ.get("OPENAI_ORG_ID") if ours else None),
-            "openai-project": project or (os.environ.get("OPENAI_PROJECT_ID") if ours else None),
-        }
-        given = {name: value for name, value in account.items() if value}
-        return (
-            yield from open_client(
-                base_url=url,
-                headers={**given, **(headers or {})},
-                timeout=timeout,
-                proxy=proxy,
-                retry=retry,
-                module=known.name,
-                transport=transport,
-            )
-        )
-
-    return opening()
-
-
-def _secret(api_key: Key, server: Server) -> Effect[Secret | None, AiError]:
-    if api_key == "" or (api_key is None and not server.key and server is not COMPATIBLE):
-        return fx.succeed(None)
-    variable = server.key_variable() or "OPENAI_API_KEY"
-    key = key_of(api_key, variable, module=server.name)
-    return key if server.needs_key or api_key is not None else key.catch_all(lambda _: fx.succeed(None))
-
-
-def _address(server: Server | None, base_url: str | None, model: str) -> Effect[str, AiError]:
-    """Return the address of the API. It is the address of a deployment if the server and the API version require it."""
-    if server is None or base_url:
-        return fx.succeed(base_url or address())
-    try:
-        url = server.address()
-    except LookupError as missing:
-        problem = f"address of {server.name} is unknown. Set {missing.args[0]} or pass base_url."
-        reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", problem)
-        return fx.fail(AiError(server.name, "layer", reason))
-    if not url:
-        reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", "the server has no base_url. Pass one.")
-        return fx.fail(AiError(server.name, "layer", reason))
-    if server.deployments:
-        url = _TWICE.sub("", url)
-        version = os.environ.get("OPENAI_API_VERSION", "").strip()
-        if version and not version.startswith(("v1", "preview")):
-            root = url.removesuffix("/openai/v1")
-            return fx.succeed(f"{root}/openai/deployments/{quote(model, safe='')}?api-version={quote(version)}")
-    return fx.succeed(url)
-
-
-_TWICE: Final = re.compile(r"(?<=/openai/v1)/openai/v1$")  # an endpoint can already contain its version
-
 
 _UNSTREAMED: Final = ("2h", "8h")  # background windows without a stream
 _PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/completions"}

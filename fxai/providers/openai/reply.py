@@ -19,7 +19,6 @@ Usage(input_tokens=9, output_tokens=2, cached_input_tokens=4)
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -41,6 +40,7 @@ from fxai.messages.part import (
 from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason, UnknownError
 from fxai.models.prepared_tools import without_nulls
 from fxai.providers.http.event import JsonEvents, read_json
+from fxai.providers.http.file_api import time_of
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.tool_calls import (
@@ -153,7 +153,7 @@ def objects_in(item: Item, key: str) -> list[dict[str, Any]]:
 
 def metadata_of(reply: Item, time: str) -> ResponseMetadata:
     """Return the metadata of an answer. `time` names the field with its time, in seconds since 1970."""
-    return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), timestamp_of(reply.get(time)))
+    return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), time_of(reply.get(time)))
 
 
 def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[str, Any]:
@@ -178,16 +178,6 @@ def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[s
 def _text(reply: Item, name: str) -> str | None:
     value = reply.get(name)
     return value if isinstance(value, str) and value else None
-
-
-def timestamp_of(seconds: object) -> datetime | None:
-    """Return the time from seconds since 1970, or None for an invalid value."""
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 def usage_of(usage: object) -> Usage:
