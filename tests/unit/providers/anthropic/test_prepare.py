@@ -241,7 +241,7 @@ def test_calls_of_a_toolset_come_back() -> None:
     name, params = prepared.call("left_click", {"coordinate": [1, 2]}, toolset="computer")
 
     assert name == "screen"
-    assert screen.parameters.decode(params).unwrap() == anthropic.ComputerLeftClick(coordinate=(1, 2))
+    assert screen.parameters.decode(params).unwrap() == anthropic.computer_use.ComputerLeftClick(coordinate=(1, 2))
     assert prepared.wire_call(name, params) == WireCall("left_click", {"coordinate": [1, 2]}, "computer")
 
 

@@ -79,7 +79,7 @@ def test_a_providers_tool_is_a_value(tool: Any) -> None:
         (
             anthropic.computer_toolset(),
             {"action": "scroll", "scroll_direction": "up", "scroll_amount": 3},
-            anthropic.ComputerScroll(scroll_direction="up", scroll_amount=3),
+            anthropic.computer_use.ComputerScroll(scroll_direction="up", scroll_amount=3),
         ),
         (
             anthropic.browser_toolset(),
@@ -88,8 +88,9 @@ def test_a_providers_tool_is_a_value(tool: Any) -> None:
                 "from": {"type": "coordinate", "x": 1, "y": 2},
                 "target": {"type": "coordinate", "x": 3, "y": 4},
             },
-            anthropic.BrowserLeftClickDrag(
-                start=anthropic.CoordinateTarget(x=1, y=2), target=anthropic.CoordinateTarget(x=3, y=4)
+            anthropic.computer_use.BrowserLeftClickDrag(
+                start=anthropic.computer_use.CoordinateTarget(x=1, y=2),
+                target=anthropic.computer_use.CoordinateTarget(x=3, y=4),
             ),
         ),
     ],
