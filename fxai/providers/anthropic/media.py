@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
 from typing import Any, Final
 
 from fxai.messages.message import FilePart, FileUrl
@@ -55,32 +54,22 @@ def file_block(part: FilePart) -> dict[str, Any]:
     is_image = part.media_type.startswith("image/") and not part.media_type.startswith("image/svg")
     kind = "image" if is_image else "document"  # the API accepts SVG only as text
     source = _source(part, kind) if file_id is None else {"type": "file", "file_id": file_id}
-    return {"type": kind, "source": source, **_extras(part, kind, own)}
-
-
-def _extras(part: FilePart, kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
-    if kind == "image":
-        return {name: own[name] for name in _OF_IMAGES if own.get(name) is not None}
-    extras = {name: own[name] for name in _OF_DOCUMENTS if own.get(name) is not None}
-    if part.file_name:
+    extras = {name: own[name] for name in (_OF_IMAGES if is_image else _OF_DOCUMENTS) if own.get(name) is not None}
+    if part.file_name and not is_image:
         extras.setdefault("title", part.file_name)
     if "citations" in extras and not is_object(extras["citations"]):
         extras["citations"] = {"enabled": bool(extras["citations"])}
-    return extras
+    return {"type": kind, "source": source, **extras}
 
 
 def _source(part: FilePart, kind: str) -> dict[str, Any]:
-    data = part.data
-    if isinstance(data, bytes):
-        return _of_bytes(part.media_type, data)
-    if data.url.startswith("data:"):
-        raise refusal("cannot read a data: URL. Pass the bytes of the file.")
-    if kind == "image" or part.media_type == _PDF:
-        return {"type": "url", "url": data.url}
-    raise refusal(f"Anthropic cannot fetch a file of type {part.media_type!r} from a URL. Pass its bytes.")
-
-
-def _of_bytes(media_type: str, data: bytes) -> dict[str, Any]:
+    data, media_type = part.data, part.media_type
+    if isinstance(data, FileUrl):
+        if data.url.startswith("data:"):
+            raise refusal("cannot read a data: URL. Pass the bytes of the file.")
+        if kind == "image" or media_type == _PDF:
+            return {"type": "url", "url": data.url}
+        raise refusal(f"Anthropic cannot fetch a file of type {media_type!r} from a URL. Pass its bytes.")
     if media_type in _IMAGES or media_type == _PDF:
         return {"type": "base64", "media_type": media_type, "data": b64encode(data).decode()}
     if _TEXTS.match(media_type):

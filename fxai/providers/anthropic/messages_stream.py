@@ -146,8 +146,7 @@ class MessagesReader:
         parts: list[StreamPart] = []
         try:
             for event in events:
-                failed = is_object(event) and (name == "error" or error_in(event, *_EVENT) is not None)
-                if failed:
+                if is_object(event) and (name == "error" or error_in(event, *_EVENT) is not None):
                     self._held += parts
                     return Failure(error_of(event, self._method))
                 parts.extend(self._event(event))
@@ -182,8 +181,10 @@ class MessagesReader:
 
     def _event(self, event: Any) -> Iterable[StreamPart]:
         match text_at(event, "type", ""):
+            case "message_start" if is_object(event.get("message")):
+                return self._start(event["message"])
             case "message_start":
-                return self._start(event.get("message"))
+                raise ReplyError("/message", "expected a message")
             case "content_block_start":
                 return self._start_block(_index(event), event.get("content_block"))
             case "content_block_delta":
@@ -196,27 +197,25 @@ class MessagesReader:
                 self._ended.update({**_not_null(beside), **_not_null(event.get("delta"))})
                 return ()
             case "message_stop":
-                return self._finish()
+                cut = [part for index in sorted(self._open) for part in self._cut(index)]
+                self.done = True
+                return [*cut, *stream_of(self._blocks.end(self._ended, self._usage))]
             case _:
                 return ()
 
-    def _start(self, message: Any) -> Iterable[StreamPart]:
-        if not is_object(message):
-            raise ReplyError("/message", "expected a message")
+    def _start(self, message: dict[str, Any]) -> Iterable[StreamPart]:
         self._usage.update(_not_null(message.get("usage")))
         self._ended.update(_not_null(message))
         metadata, before = metadata_of(message, self._sent), self._metadata
         self._metadata = metadata
-        warnings = self._sent.warnings if before is None else ()
-        changed = () if metadata == before else (metadata,)  # a server behind a proxy can send the start twice
-        return (*warnings, *changed, *self._blocks_at_start(message))
-
-    def _blocks_at_start(self, message: dict[str, Any]) -> Iterable[StreamPart]:
-        """Return the parts of a message that is complete at its start, such as a message with a program's calls."""
+        if before is None:
+            yield from self._sent.warnings
+        if metadata != before:  # a server behind a proxy can send the start twice
+            yield metadata
         content: Any = message.get("content")
         if message.get("stop_reason") is None or not is_array(content):
             return
-        for index, block in enumerate(content):
+        for index, block in enumerate(content):  # a message that is complete at its start, such as a program's calls
             yield from self._start_block(index, block)
             yield from self._stop(index)
 
@@ -229,10 +228,13 @@ class MessagesReader:
         newest = self._open.get(self._newest)  # only the newest open block can have a delayed start
         opened = _Open(block, index, silent=self._is_answer(block))
         self._open[index], self._newest = opened, index
-        started = [*ended, *(() if newest is None else self._text_start(newest)), *self._first_parts(opened)]
-        if kind not in ("text", "thinking"):
-            return started
-        written = block.get("text" if kind == "text" else "thinking") or ""
+        started = [*ended, *(() if newest is None else self._text_start(newest))]
+        if kind in _CALLS and not opened.silent:
+            name = self._blocks.name_of(opened.block, "/content_block")
+            started.append(ToolParamsStart(opened.id, name, provider_executed=kind != "tool_use"))
+        if kind == "thinking":
+            started.append(ReasoningStart(opened.id))
+        written = block.get(kind) if kind in ("text", "thinking") else None
         return (*started, *self._delta(opened, str(written))) if written else started
 
     def _is_answer(self, block: Mapping[str, Any]) -> bool:
@@ -242,16 +244,6 @@ class MessagesReader:
         if answer.tool is None:
             return block["type"] == "text" and not answer.verbatim
         return block["type"] == "tool_use" and block.get("name") == answer.tool
-
-    def _first_parts(self, opened: _Open) -> tuple[StreamPart, ...]:
-        if opened.silent:
-            return ()
-        if opened.kind == "thinking":
-            return (ReasoningStart(opened.id),)
-        if opened.kind in _CALLS:
-            name = self._blocks.name_of(opened.block, "/content_block")
-            return (ToolParamsStart(opened.id, name, provider_executed=opened.kind != "tool_use"),)
-        return ()
 
     def _text_start(self, opened: _Open) -> tuple[StreamPart, ...]:
         """Return the delayed start of text, if any."""
@@ -321,11 +313,6 @@ class MessagesReader:
         if part.type == "tool-call":
             return (ToolParamsEnd(part.id), part)
         return tuple(stream_of([part]))
-
-    def _finish(self) -> Iterable[StreamPart]:
-        cut = [part for index in sorted(self._open) for part in self._cut(index)]
-        self.done = True
-        return [*cut, *stream_of(self._blocks.end(self._ended, self._usage))]
 
     def _cut(self, index: int) -> Iterable[StreamPart]:
         """Return the last parts of a block that the end of the message cut. Only a token limit can cut a block."""

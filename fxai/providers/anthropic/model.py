@@ -105,7 +105,16 @@ class AnthropicModel(LanguageModel):
         Fails with:
             AiError: If fxai cannot encode the request, if the provider rejects it or fails, or if the reply is invalid.
         """
-        return fx.suspend(lambda: self._whole(request))
+
+        def post() -> Effect[tuple[Part, ...], AiError]:
+            sent = self._attempt(request, "ask", stream=None)
+            if isinstance(sent, AiError):
+                return fx.fail(sent)
+            answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
+            read = answered.flat_map(lambda answer: fx.lift(read_whole(answer.body, sent)))
+            return read.map_error(self._client.redact)
+
+        return fx.suspend(post)
 
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         """Stream the parts of the model's turn. If the reader stops early, the connection closes.
@@ -113,7 +122,14 @@ class AnthropicModel(LanguageModel):
         Fails with:
             AiError: If `ask` would fail, or if the connection cuts the stream. The earlier parts remain valid.
         """
-        return StreamOf.suspend(lambda: self._stream(request))
+
+        def start() -> Stream[StreamPart, AiError]:
+            sent = self._attempt(request, "ask_stream", stream=True)
+            if isinstance(sent, AiError):
+                return StreamOf.fail(sent)
+            return stream_steps(lambda emit: fx.scoped(self._read(sent, emit)))
+
+        return StreamOf.suspend(start)
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
@@ -125,34 +141,21 @@ class AnthropicModel(LanguageModel):
         Fails with:
             AiError: If `ask` would fail.
         """
-        return fx.suspend(lambda: self._count(request))
 
-    def _count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        sent = self._attempt(request, "count", stream=False)
-        if isinstance(sent, AiError):
-            return fx.fail(sent)
-        body = fx.sync(sent.count_body)
-        return self._counter.count(request, f"{_PATH}/count_tokens", body, sent.warnings, sent.headers)
+        def count() -> Effect[TokenCount, AiError]:
+            sent = self._attempt(request, "count", stream=False)
+            if isinstance(sent, AiError):
+                return fx.fail(sent)
+            body = fx.sync(sent.count_body)
+            return self._counter.count(request, f"{_PATH}/count_tokens", body, sent.warnings, sent.headers)
+
+        return fx.suspend(count)
 
     def prepare(self, request: ModelRequest, *, stream: bool | None = False, eager: bool = False) -> PreparedRequest:
         """Prepare a request without sending it. `prepare_request` documents the arguments and errors."""
         config: dict[str, Any] = msgspec.structs.asdict(self._config)
         official = self._client.server[0] == _HOST
         return prepare_request(request, stream=stream, eager=eager, cache=self._cache, official=official, **config)
-
-    def _whole(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        sent = self._attempt(request, "ask", stream=None)
-        if isinstance(sent, AiError):
-            return fx.fail(sent)
-        answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
-        read = answered.flat_map(lambda answer: fx.lift(read_whole(answer.body, sent)))
-        return read.map_error(self._client.redact)
-
-    def _stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        sent = self._attempt(request, "ask_stream", stream=True)
-        if isinstance(sent, AiError):
-            return StreamOf.fail(sent)
-        return stream_steps(lambda emit: fx.scoped(self._read(sent, emit)))
 
     @fx.gen
     def _read(self, sent: PreparedRequest, emit: Emit[StreamPart]) -> Gen[None, AiError, Scope]:

@@ -40,7 +40,7 @@ from fxai.messages.think_tag import split_thoughts
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
-from fxai.providers.anthropic.thinking_binding import THINKING, Bound, PrefixDigest, fingerprint
+from fxai.providers.anthropic.thinking_binding import THINKING, PrefixDigest, fingerprint
 from fxai.providers.http.event import read_json
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
@@ -119,19 +119,6 @@ def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMe
     return ResponseMetadata(_text(message, "id"), _text(message, "model"), prefix_break=sent.prefix_break)
 
 
-def _reason(stop: Any, *, has_calls: bool, has_answer: bool) -> FinishReason:
-    reason: FinishReason = _FINISHES.get(stop, "other") if stop is None or isinstance(stop, str) else "other"
-    return "stop" if reason == "tool-calls" and has_answer and not has_calls else reason
-
-
-def _refusal(ended: Mapping[str, Any]) -> ContentPolicyError:
-    """Return the reason of a refusal, with the provider's explanation, and with the category as the code."""
-    found = ended.get("stop_details")
-    details: Mapping[str, Any] = found if is_object(found) else {}
-    words = _text(details, "explanation") or "the model refused to answer"
-    return ContentPolicyError(words, code=_text(details, "category"))
-
-
 def _usage(counts: Mapping[str, Any]) -> Usage:
     """Return the usage. Its input tokens include the cached tokens, which the API counts separately."""
     plain, output, read, written = (_count(counts, key) for key in _COUNTS)
@@ -181,13 +168,16 @@ class Blocks:
         kind = text_at(block, "type", pointer)
         self._is_empty = False
         block = self.with_id(block)
-        parts = self._parts(block, kind, pointer)
+        parts = self._parts_of(kind, block, pointer)
         if kind == "thinking" and self._sent.unsigned is not None and not (block.get("signature") or is_cut):
             parts = [_with_own(part, {"unsigned": self._sent.unsigned}) for part in parts]
         if self._bound is None:
             return parts
-        if kind in THINKING:
-            return [self._bind(part, block, self._bound) for part in parts]
+        if kind in THINKING:  # without the prefix, a later request could not validate the block
+            within = "" if self._digest is None else self._digest.hexdigest()
+            data = msgspec.structs.replace(self._bound, within=within).to_data()
+            self._bound = msgspec.structs.replace(self._bound, previous=fingerprint(block))
+            return [_with_own(part, {"bound": data}) for part in parts]
         self._digest = PrefixDigest() if self._digest is None else self._digest
         self._digest.add_essence(block)
         return parts
@@ -199,14 +189,7 @@ class Blocks:
         self._nameless += 1
         return {**block, "id": f"call_{self._nameless}"}
 
-    def _bind(self, part: Part, block: Mapping[str, Any], bound: Bound) -> Part:
-        """Return the reasoning with its prefix. Without the prefix, a later request could not validate the block."""
-        within = "" if self._digest is None else self._digest.hexdigest()
-        data = msgspec.structs.replace(bound, within=within).to_data()
-        self._bound = msgspec.structs.replace(bound, previous=fingerprint(block))
-        return _with_own(part, {"bound": data})
-
-    def _parts(self, block: Any, kind: str, pointer: str) -> list[Part]:
+    def _parts_of(self, kind: str, block: Any, pointer: str) -> list[Part]:
         match kind:
             case "text":
                 return self._text(block, pointer)
@@ -252,8 +235,15 @@ class Blocks:
         counts: Mapping[str, Any] = usage if is_object(usage) else {}
         details = {key: one for key, one in counts.items() if key not in _COUNTS and one is not None}
         extras = {**rest, **({"usage": details} if details else {})}
-        reason = _reason(ended.get("stop_reason"), has_calls=self._has_calls, has_answer=self._has_answer)
-        refusal = _refusal(ended) if reason == "content-filter" else None
+        reason: FinishReason = _FINISHES.get(stop, "other") if stop is None or isinstance(stop, str) else "other"
+        if reason == "tool-calls" and self._has_answer and not self._has_calls:
+            reason = "stop"
+        refusal = None
+        if reason == "content-filter":
+            found = ended.get("stop_details")
+            why: Mapping[str, Any] = found if is_object(found) else {}
+            words = _text(why, "explanation") or "the model refused to answer"
+            refusal = ContentPolicyError(words, code=_text(why, "category"))
         finish = Finish(reason, _usage(counts), refusal, metadata={NAME: extras} if extras else {})
         container: Any = ended.get("container")
         waits = self._programmed and is_object(container) and container.get("id")
@@ -324,19 +314,17 @@ class Blocks:
 
     def _result(self, block: dict[str, Any], kind: str, pointer: str) -> Part:
         id_ = text_at(block, "tool_use_id", pointer)
-        name = self._names.get(id_) or self._name_of_result(kind)
+        name = self._names.get(id_)
+        if name is None:  # the call was in an earlier turn that paused
+            wire, names = kind.removesuffix("_tool_result"), self._sent.tools.names
+            known = "code_execution" if wire.endswith("_code_execution") and wire not in names else wire
+            found = (own for sent, own in names.items() if sent == known or sent.startswith(f"{known}_tool_"))
+            name = next(found, known)
         content = block.get("content")
         kind_inside = _text(content, "type") if is_object(content) else None
         failed = block.get("is_error") is True or (kind_inside or "").endswith("_error")
         metadata = _extras(block, "type", "caller", "is_error")
         return ToolResult(id_, name, content, is_failure=failed, provider_executed=True, metadata=metadata)
-
-    def _name_of_result(self, kind: str) -> str:
-        """Return the tool for a result type. The call was in an earlier turn that paused."""
-        wire = kind.removesuffix("_tool_result")
-        names = self._sent.tools.names
-        known = "code_execution" if wire.endswith("_code_execution") and wire not in names else wire
-        return next((name for sent, name in names.items() if sent == known or sent.startswith(f"{known}_tool_")), known)
 
 
 def _with_own(part: Part, more: Mapping[str, Any]) -> Part:

@@ -179,7 +179,10 @@ def check_sampling(body: dict[str, Any], facts: ModelFacts, notes: Notes) -> Non
         facts: The facts of the model, complete.
         notes: The warnings of the request.
     """
-    refused = _refused_sampling(body, facts)
+    refused = None
+    if facts.sampling == "never" or thinks(body, facts):
+        when = "" if facts.sampling == "never" else " while it thinks"
+        refused = f"the model {facts.model!r} accepts no sampling parameters{when}"
     for name in ("temperature", "top_p", "top_k"):
         if name not in body:
             continue
@@ -194,13 +197,6 @@ def check_sampling(body: dict[str, Any], facts: ModelFacts, notes: Notes) -> Non
     if body.pop("top_p", None) is not None:
         why = "Anthropic accepts either temperature or top_p"
         notes.warn("unsupported-option", "top_p", f"top_p: fxai does not send it, because {why}")
-
-
-def _refused_sampling(body: Mapping[str, Any], facts: ModelFacts) -> str | None:
-    """Return the reason why a model rejects sampling parameters, or None if it accepts them."""
-    if facts.sampling == "never":
-        return f"the model {facts.model!r} accepts no sampling parameters"
-    return f"the model {facts.model!r} accepts no sampling parameters while it thinks" if thinks(body, facts) else None
 
 
 # -- limits
@@ -336,7 +332,10 @@ def prepare_request(
         NameConflictError: If two tools would have the same Anthropic name.
     """
     notes = Notes()
-    known = _known_facts(model, facts, notes)
+    known = TABLE.facts(model) if facts is None else TABLE.complete(facts)
+    unknown = unknown_model(known) if facts is None else None
+    if unknown is not None:
+        notes.warnings.append(unknown)
     options = options_of_request(request.provider_options)
     streams = bool(stream) if eager is None else eager
 
@@ -361,17 +360,6 @@ def prepare_request(
     if known.binds_thinking:
         writing.bind(model, options)
     return writing.finish({"model": model}, options, cache, stream=stream)
-
-
-def _known_facts(model: str, facts: ModelFacts | None, notes: Notes) -> ModelFacts:
-    """Return complete facts. If the model is unknown and the program states no facts, add a warning."""
-    if facts is not None:
-        return TABLE.complete(facts)
-    known = TABLE.facts(model)
-    unknown = unknown_model(known)
-    if unknown is not None:
-        notes.warnings.append(unknown)
-    return known
 
 
 @final
@@ -541,12 +529,15 @@ class _Writing:
             body["stream"] = True
         body |= options.extra_body
         encoded = self._encode(body)
+        # the provider's own options replace the compaction
+        is_ours = self._context is not None and options.context_management is None
+        edits = self._context.betas if self._context is not None and is_ours else ()
         if cache is not None and self._writer.is_extensible:
             cache.keep(self._request.prompt, self._tools, self._writer, len(encoded))
         return PreparedRequest(
             encoded,
             self._tools,
-            tuple(dict.fromkeys((*self._tools.betas, *self._betas, *self._own_betas(options), *options.all_betas))),
+            tuple(dict.fromkeys((*self._tools.betas, *self._betas, *edits, *options.all_betas))),
             tuple(options.headers.items()),
             (*self._tools.warnings, *self._notes.warnings),
             self.answer,
@@ -557,29 +548,20 @@ class _Writing:
             self._unsigned,
         )
 
-    def _own_betas(self, options: RequestOptions) -> tuple[str, ...]:
-        """Return the beta features of the compaction, unless the provider's own options replace it."""
-        return () if self._context is None or options.context_management is not None else self._context.betas
-
     def _check(self, body: dict[str, Any]) -> None:
         """Remove fields that the model rejects in combination with the provider's options or the history."""
-        self._check_thinking(body)
+        messages: list[dict[str, Any]] = body["messages"]
+        kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
+        follows_calls = kind == "enabled" and messages[-1]["content"][0].get("type") == "tool_result"
+        if follows_calls and messages[-2]["content"][0].get("type") not in THINKING:
+            del body["thinking"]
+            why = "the turn of the last calls does not start with thinking"
+            self._notes.warn("unsupported-option", "reasoning", f"reasoning: fxai turns thinking off, because {why}")
         check_sampling(body, self._facts, self._notes)
         kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
         accepted = (*(self._facts.forced_calls_while_thinking or ()), "disabled", "between_tools")
         if kind is not None and kind not in accepted and _forces(body.get("tool_choice")):
             self._free(body, f"model {self._facts.model!r} does not support forced calls while it thinks ({kind})")
-
-    def _check_thinking(self, body: dict[str, Any]) -> None:
-        """Disable thinking with a budget if the turn of the last calls does not start with thinking."""
-        messages: list[dict[str, Any]] = body["messages"]
-        kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
-        if kind != "enabled" or messages[-1]["content"][0].get("type") != "tool_result":
-            return
-        if messages[-2]["content"][0].get("type") not in THINKING:
-            del body["thinking"]
-            why = "the turn of the last calls does not start with thinking"
-            self._notes.warn("unsupported-option", "reasoning", f"reasoning: fxai turns thinking off, because {why}")
 
     def _encode(self, body: dict[str, Any]) -> bytes:
         """Return the body as JSON, with a valid number and order of cache marks."""

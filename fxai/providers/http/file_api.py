@@ -104,10 +104,11 @@ def time_of(value: object) -> datetime | None:
     try:
         if isinstance(value, str):
             return datetime.fromisoformat(value)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return datetime.fromtimestamp(value, UTC) if is_number else None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, UTC)
     except (OverflowError, ValueError, OSError):
-        return None
+        pass
+    return None
 
 
 def _wrong_answer(description: str, pointer: str = "") -> BrokenAnswerError:
@@ -159,7 +160,9 @@ class HttpFileStore(FileStore):
     @override
     def page(self, following: str | None) -> Effect[Page, AiError]:
         """Return a page of files in the provider's order. Fails with `AiError`."""
-        query = {"limit": _PAGE, **self._api.query, **({} if following is None else {self._api.cursor: following})}
+        query: dict[str, str] = {"limit": _PAGE, **self._api.query}
+        if following is not None:
+            query[self._api.cursor] = following
         answer = self._client.get(f"{self._api.path}?{urlencode(query)}", method="files")
         return answer.flat_map(lambda got: self._read(got, "files", self._api.page))
 
