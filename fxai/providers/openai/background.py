@@ -231,8 +231,9 @@ class BackgroundResponse:
         if self._id is None or self._is_over or self._has_failed or not self._options.cancel:
             return fx.succeed(None)
         cancelling = self._client.post(self._address(action="/cancel"), b"", method="cancel").as_(None)
-        return cancelling.timeout(_LONGEST).catch_all(lambda error: fx.sync(lambda: _log(self._id, error)))
 
+        def log(error: object) -> Effect[None]:
+            logger = logging.getLogger("fxai.openai")
+            return fx.sync(lambda: logger.warning("response %s may continue at OpenAI: %s", self._id, error))
 
-def _log(response_id: str | None, error: object) -> None:
-    logging.getLogger("fxai.openai").warning("response %s may continue at OpenAI: %s", response_id, error)
+        return cancelling.timeout(_LONGEST).catch_all(log)

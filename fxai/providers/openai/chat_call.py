@@ -101,8 +101,10 @@ class ChatCalls:
         is_index = isinstance(index, int) and not isinstance(index, bool)
         key: Any = index if is_index else id_ or self._latest
         known = self._locations.get(key)
-        if known is None and not is_index and not name and self._continues_latest(text):
-            key, known = self._latest, self._locations[self._latest]  # the server changed the id and sends no index
+        latest = self._locations.get(self._latest)
+        goes_on = text and latest is not None and not _is_complete(self._calls[latest[0]])
+        if known is None and not is_index and not name and goes_on:
+            key, known = self._latest, latest  # the server changed the id and sends no index
         if known is None or self._is_other(known, id_, name, text, is_index=is_index):
             self._locations[key] = known = len(self._calls), id_
             self._calls.append(ChatCall(self._free(id_)))
@@ -112,10 +114,6 @@ class ChatCalls:
         if name:
             self._named.add(known[0])
         return self._calls[known[0]]
-
-    def _continues_latest(self, text: str) -> bool:
-        known = self._locations.get(self._latest)
-        return known is not None and bool(text) and not _is_complete(self._calls[known[0]])
 
     def _is_other(self, known: tuple[int, str], id_: str, name: str, text: str, *, is_index: bool) -> bool:
         """Return True if a piece starts another call at the position of a known call."""
@@ -132,10 +130,8 @@ class ChatCalls:
     def _free(self, id_: str) -> str:
         """Return an id that is unique in the answer."""
         location = len(self._calls)
-        wanted = id_ or (
-            f"call_{location}" if self.answer is None else f"call_{_PLAIN.sub('_', self.answer)[-_LONG:]}_{location}"
-        )
-        free = wanted
+        answer = "" if self.answer is None else f"{_PLAIN.sub('_', self.answer)[-_LONG:]}_"
+        free = id_ or f"call_{answer}{location}"
         while free in self._ids:
             free = f"{free}_{location}"
         self._ids.add(free)
@@ -224,7 +220,11 @@ class ExecutedTools:
             index = stated if isinstance(stated, int) else position
             if index not in self._seen:
                 self._seen[index] = {}
-                yield _executed_call(tool, _id_of(index))
+                text = tool.get("arguments")
+                read = parse_json(text) if isinstance(text, str) and text.strip() else None
+                params: Any = read.unwrap() if isinstance(read, Success) else (text or {})
+                about = mark(type="executed_tool")
+                yield ToolCall(_id_of(index), str(tool.get("type", "")), params, provider_executed=True, metadata=about)
             self._seen[index].update({key: value for key, value in tool.items() if value not in _NOTHING})
             if "output" in self._seen[index] and index not in self._given:
                 yield from self._result(index)
@@ -252,10 +252,3 @@ class ExecutedTools:
 
 def _id_of(index: int) -> str:
     return f"executed_{index}"
-
-
-def _executed_call(tool: Item, id_: str) -> ToolCall:
-    text = tool.get("arguments")
-    read = parse_json(text) if isinstance(text, str) and text.strip() else None
-    params: Any = read.unwrap() if isinstance(read, Success) else (text or {})
-    return ToolCall(id_, str(tool.get("type", "")), params, provider_executed=True, metadata=mark(type="executed_tool"))

@@ -87,7 +87,8 @@ class ChatWriter:
             reasoning_last=True,
             loss=self._loss,
             is_block=_is_block,
-            keeps_id=self._keeps_id,
+            # gateways store signatures of thinking in the ids of calls
+            keeps_id=lambda call: not server.official and marks(call).get("call_id") == call.id,
         )
         self._form = HistoryForm(rules, offer.prepared.naming)
 
@@ -122,14 +123,10 @@ class ChatWriter:
                     self._results(part for part in message.content if part.type == "tool-result")
 
     def _system(self, message: SystemMessage) -> None:
-        if not message.content and (message.added_tools or message.removed_tools):
-            return self._note_removals(message)
-        cached = self._cache(message)
-        content = [{"type": "text", "text": message.content, **cached}] if cached else message.content
-        self.items.append({"role": self._role, "content": content})
-        return self._note_removals(message)
-
-    def _note_removals(self, message: SystemMessage) -> None:
+        if message.content or not (message.added_tools or message.removed_tools):
+            cached = self._cache(message)
+            content = [{"type": "text", "text": message.content, **cached}] if cached else message.content
+            self.items.append({"role": self._role, "content": content})
         for name in message.removed_tools:
             self._note_loss(f"the removal of the tool {name!r}", "it cannot remove tools")
 
@@ -146,7 +143,10 @@ class ChatWriter:
         if len(content) == 1 and content[0].type == "text" and not (content[0].metadata or cached):
             self.items.append({"role": "user", "content": content[0].text})
             return
-        pieces = [self._content_part(part) for part in content]
+        pieces = [
+            self._file(part) if part.type == "file" else {"type": "text", "text": part.text, **self._cache(part)}
+            for part in content
+        ]
         self.items.append({"role": "user", "content": [*pieces[:-1], *({**one, **cached} for one in pieces[-1:])]})
 
     def assistant(self, message: AssistantMessage) -> None:
@@ -159,8 +159,11 @@ class ChatWriter:
         fields.update(self._beside(message))
         if calls:
             fields["tool_calls"] = [self._call(part) for part in calls]
+        field = self._server.thoughts
+        if self._server.thoughts_always and field is not None:  # the server requires the field in every turn
+            fields.setdefault(field, "")
         if not fields.keys().isdisjoint(_NEEDED):
-            self.items.append({"role": "assistant", **fields, **self._empty_field(fields)})
+            self.items.append({"role": "assistant", **fields})
 
     def _content(self, message: AssistantMessage, texts: list[TextPart]) -> str | list[_Message]:
         """Return the text of a turn as a string, or as a list if the turn has other pieces, as on Mistral."""
@@ -184,11 +187,6 @@ class ChatWriter:
             return self._server.takes_back("content")
         return self._server.thoughts == "content" and bool(part.text)
 
-    def _empty_field(self, fields: _Message) -> _Message:
-        """Return an empty reasoning field if the server requires the field in every turn."""
-        field = self._server.thoughts
-        return {field: ""} if self._server.thoughts_always and field is not None and field not in fields else {}
-
     def _beside(self, message: AssistantMessage) -> _Message:
         """Return the fields for reasoning, audio, and the server's own data. Omit data without a field."""
         beside: dict[str, Any] = {}
@@ -211,10 +209,6 @@ class ChatWriter:
             is_reported = bool(part.text) or self._server.returns is None
             return self._explain("reasoning", "it has no field for reasoning") if is_reported else ""
         return None
-
-    def _keeps_id(self, call: ToolCallPart) -> bool:
-        """Return True if a long id is sent back unchanged. Gateways store signatures of thinking in their ids."""
-        return not self._server.official and marks(call).get("call_id") == call.id
 
     def _takes(self, part: ReasoningPart) -> bool:
         """Return True if the server has a field for this reasoning."""
@@ -294,11 +288,6 @@ class ChatWriter:
                 what = f"a file ({part.media_type}) in a tool result"
                 self.notes.warn_once(self._explain(what, "it accepts images, audio, and documents"), "history")
         return taken
-
-    def _content_part(self, part: TextPart | FilePart) -> _Message:
-        if part.type == "file":
-            return self._file(part)
-        return {"type": "text", "text": part.text, **self._cache(part)}
 
     def _file(self, part: FilePart) -> _Message:
         is_document = not (is_text(part) or part.media_type.startswith(("image/", "audio/", "video/")))

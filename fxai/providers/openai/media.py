@@ -72,7 +72,7 @@ def input_file(part: FilePart) -> dict[str, Any]:
     Raises `PreparationError` for audio and video, which Responses does not accept.
     """
     extras = marks(part, "detail", "prompt_cache_breakpoint")
-    if _is_drawing(part):
+    if part.media_type.startswith("image/") and is_text(part):
         return {"type": "input_text", **marks(part, "prompt_cache_breakpoint"), "text": _text(part)}
     if part.media_type.startswith("image/"):
         _check_image(part)
@@ -114,7 +114,10 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
             raise _refusal(part, "Chat Completions accepts images, audio, and documents")
         return {"type": "video_url", **extras, "video_url": {"url": _url(part)}}
     if part.media_type.startswith("audio/"):
-        return {"type": "input_audio", **extras, "input_audio": _sound(part)}
+        form = _SOUNDS.get(part.media_type)
+        if form is None or isinstance(part.data, FileUrl):
+            raise _refusal(part, "Chat Completions accepts audio only as bytes of WAV or MP3")
+        return {"type": "input_audio", **extras, "input_audio": {"data": b64encode(part.data).decode(), "format": form}}
     if _file_id(part):
         return {"type": "file", **extras, "file": {"file_id": _file_id(part)}}
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
@@ -122,11 +125,6 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
     if known.only_pdf and part.media_type != "application/pdf":
         raise _refusal(part, "Chat Completions accepts PDF and text. Pass the text of the file, or use Responses.")
     return {"type": "file", **extras, "file": {"filename": _file_name(part), "file_data": _url(part)}}
-
-
-def _is_drawing(part: FilePart) -> bool:
-    """Return True if the file is an image that consists of text, such as SVG."""
-    return part.media_type.startswith("image/") and is_text(part)
 
 
 def _check_image(part: FilePart) -> None:
@@ -163,13 +161,6 @@ def _document_at(part: FilePart, url: str, takes: ChatFiles, extras: Mapping[str
             return {"type": "document_url", **extras, "document_url": url, **name}
         case None:
             raise _refusal(part, "Chat Completions fetches only images. Pass the bytes, or use Responses.")
-
-
-def _sound(part: FilePart) -> dict[str, str]:
-    form = _SOUNDS.get(part.media_type)
-    if form is None or isinstance(part.data, FileUrl):
-        raise _refusal(part, "Chat Completions accepts audio only as bytes of WAV or MP3")
-    return {"data": b64encode(part.data).decode(), "format": form}
 
 
 def _file_id(part: FilePart) -> str | None:

@@ -66,20 +66,16 @@ def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tup
         ReplyError: If the body is not an answer of the API, or if it is an error.
     """
     if isinstance(reply, bytes) and FIRST_FIELD.match(reply):
-        parts = _read_events(reply, sent)
+        reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
+        events, fault = read_events([reply])
+        found = [part for event in events if not event.is_empty for part in reader.read(event.name, event.data)]
+        if fault is not None and not reader.done:
+            raise ReplyError(fault)
+        parts = gather([*found, *reader.end()])
     else:
         data = parse_object(reply)
         parts = read_chat(data, sent) if sent.api == "chat" else tuple(read_responses(data, sent))
     return split_thoughts(parts, NAME) if sent.think_tags else parts
-
-
-def _read_events(reply: bytes, sent: WireRequest) -> tuple[Part, ...]:
-    reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
-    events, fault = read_events([reply])
-    parts = [part for event in events if not event.is_empty for part in reader.read(event.name, event.data)]
-    if fault is not None and not reader.done:
-        raise ReplyError(fault)
-    return gather([*parts, *reader.end()])
 
 
 @final
@@ -409,7 +405,10 @@ def layer(
         given = None if server is None else server_of(server)
     except ValueError as error:
         return Layer.effect(LanguageModel, _unavailable(model, str(error)))
-    name, behind = _deployment(model or "", given, known_as)
+    name, behind = model or "", known_as
+    if given is not None and given.deployments and "=" in name:  # a deployment and the model with its abilities
+        name, _, equal = name.partition("=")
+        behind = known_as or equal
     if not name:
         remedy = f'Name a model, such as "{"openai:gpt-5.5" if given is None else f"{given.name}:…"}".'
         return Layer.effect(LanguageModel, _unavailable(model, remedy))
@@ -420,7 +419,8 @@ def layer(
 
     def opening() -> Effect[OpenAIModel, AiError, Scope]:
         url = address(connection.get("base_url"))
-        at_server, is_official = _server_of(given, url, known)
+        is_official = url.startswith(BASE_URL) and given in (None, OPENAI_CHAT)
+        at_server = OPENAI_CHAT if is_official else given or (server_at(url) if known == "chat" else COMPATIBLE)
         able = facts_at(at_server, behind or name, known, facts, elsewhere=not is_official)
         profile, client = Profile(known, *settings, at_server, behind, able), account
         if given is None and at_server not in (
@@ -433,21 +433,6 @@ def layer(
         return client.map(lambda client: OpenAIModel(client, name, profile))
 
     return Layer.scoped(LanguageModel, fx.suspend(opening))
-
-
-def _server_of(given: Server | None, url: str, api: Api) -> tuple[Server, bool]:
-    """Return the server of a layer, and True if it is OpenAI's own server."""
-    if url.startswith(BASE_URL) and given in (None, OPENAI_CHAT):
-        return OPENAI_CHAT, True
-    return given or (server_at(url) if api == "chat" else COMPATIBLE), False
-
-
-def _deployment(model: str, server: Server | None, known_as: str | None) -> tuple[str, str | None]:
-    """Return the name to send and the model with its abilities. The name of a deployment can contain both."""
-    if server is None or not server.deployments or "=" not in model:
-        return model, known_as
-    name, _, behind = model.partition("=")
-    return name, known_as or behind
 
 
 def _unavailable(model: str | None, why: str) -> Effect[LanguageModel, AiError]:

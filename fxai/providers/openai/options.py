@@ -117,8 +117,11 @@ def option_fields(
         PreparationError: If the API rejects function tools while the model reasons, and the model always reasons.
     """
     fields: dict[str, Any] = {}
-    if request.max_tokens is not None:
-        fields[_limit_field(facts, api, server)] = request.max_tokens
+    if request.max_tokens is not None and api == "responses":
+        fields["max_output_tokens"] = request.max_tokens
+    elif request.max_tokens is not None:  # other servers use the old name of the field
+        is_ours = (facts.family or facts.like) and facts.endpoints != ()
+        fields[server.token_limit or ("max_completion_tokens" if is_ours else "max_tokens")] = request.max_tokens
     effort = _effort(request, facts, api, notes)
     own = _own_effort(request)
     if calls and api not in (facts.tools_while_reasoning or (api,)):
@@ -126,7 +129,9 @@ def option_fields(
     if effort is not None and own is None:
         by_object = api == "responses" or server.effort == "reasoning"
         fields.update({"reasoning": {"effort": effort}} if by_object else {"reasoning_effort": effort})
-    if request.temperature is not None and _samples(facts, own or effort):
+    quiet = (own or effort) == "none" or (not (own or effort) and facts.reasons_by_default is False)
+    samples = facts.sampling == "always" or (facts.sampling == "with effort none" and quiet)
+    if request.temperature is not None and samples:
         fields["temperature"] = request.temperature
     elif request.temperature is not None:
         problem = f"model {facts.model!r} rejects a temperature while it reasons; fxai sends none"
@@ -142,14 +147,6 @@ def option_fields(
         problem = "Chat Completions does not compact conversations. Use Compaction.summary or Compaction.window"
         notes.warn("unsupported-option", "compact_at", problem)
     return fields
-
-
-def _limit_field(facts: ModelFacts, api: Api, server: Server) -> str:
-    """Return the field for the maximum number of tokens. Other servers use the old name of Chat Completions."""
-    if api == "responses":
-        return "max_output_tokens"
-    is_ours = (facts.family or facts.like) and facts.endpoints != ()
-    return server.token_limit or ("max_completion_tokens" if is_ours else "max_tokens")
 
 
 def _own_effort(request: ModelRequest) -> str | None:
@@ -196,13 +193,6 @@ def _quiet_effort(own: str | None, effort: str | None, facts: ModelFacts, api: A
     return "none"
 
 
-def _samples(facts: ModelFacts, effort: str | None) -> bool:
-    """Return True if the model accepts a temperature with this effort. None means the default effort."""
-    if facts.sampling != "with effort none":
-        return facts.sampling == "always"
-    return effort == "none" if effort is not None else facts.reasons_by_default is False
-
-
 def merge_options(
     fields: Mapping[str, Any], options: Mapping[str, Any], api: Api, server: Server = COMPATIBLE
 ) -> dict[str, Any]:
@@ -213,7 +203,7 @@ def merge_options(
     Raises `PreparationError` if the options are not an object, if they contain fields that the API does not have, or if
     they contain fields that fxai writes from the prompt and the tools.
     """
-    merged, apart = dict(fields), {_EXTRA, _RESPONSE} if api == "responses" else {_EXTRA}
+    merged, apart = dict(fields), _apart(api)
     for name in dict.fromkeys((NAME, server.name)) if api == "chat" else (NAME,):
         own = options.get(name, {})
         if isinstance(own, msgspec.Struct):
@@ -227,9 +217,21 @@ def merge_options(
             ours = ", ".join(sorted(_OURS))
             raise PreparationError.of(f"{where}[{_EXTRA!r}]", f"must be an object without these fields: {ours}")
         for key, value in [*own.items(), *extra.items()]:
-            if value is not None and key not in apart:
-                merged[key] = _join(merged.get(key), without_nulls(value))
+            if value is None or key in apart:
+                continue
+            value, before = without_nulls(value), merged.get(key)
+            if is_object(before) and is_object(value):
+                merged[key] = {**before, **value}
+            elif is_array(before) and is_array(value):
+                merged[key] = [*before, *(one for one in value if one not in before)]
+            else:
+                merged[key] = value
     return merged
+
+
+def _apart(api: Api) -> set[str]:
+    """Return the options that are not fields of the request."""
+    return {_EXTRA, _RESPONSE} if api == "responses" else {_EXTRA}
 
 
 def asks_usage(options: Mapping[str, Any], server: Server) -> bool:
@@ -256,31 +258,16 @@ def response_id_of(options: Mapping[str, Any]) -> str | None:
 
 def _check(own: Mapping[str, Any], api: Api, server: Server, where: str) -> None:
     """Reject unknown fields and invalid values of the server's own fields."""
-    if server is not COMPATIBLE and server.options is None and server.name != NAME:
-        unknown = sorted(key for key in own if key in _OURS)
-    else:
-        apart = {_EXTRA, _RESPONSE} if api == "responses" else {_EXTRA}
-        theirs = frozenset(() if server.options is None else option_names(server.options))
-        unknown = sorted(key for key in own if key not in _FIELDS[api] | theirs | apart)
-    if unknown:
-        raise PreparationError.of(where, _refusal(unknown, api, server))
-    if server.options is not None:
-        checked_options(
-            {key: value for key, value in own.items() if key in option_names(server.options)}, server.options, where
-        )
-
-
-def _join(before: Any, value: Any) -> Any:
-    if is_object(before) and is_object(value):
-        return {**before, **value}
-    if is_array(before) and is_array(value):
-        return [*before, *(one for one in value if one not in before)]
-    return value
-
-
-def _refusal(unknown: list[str], api: Api, server: Server) -> str:
+    theirs = frozenset(() if server.options is None else option_names(server.options))
+    known = _FIELDS[api] | theirs
+    takes_any = server is not COMPATIBLE and server.options is None and server.name != NAME
+    unknown = sorted(key for key in own if (key in _OURS if takes_any else key not in known | _apart(api)))
     names = ", ".join(map(repr, unknown))
-    if all(name in _OURS for name in unknown):
-        return f"fxai sets {names} from the model, the prompt, and the tools. Remove it from the options."
-    there = ", ".join(sorted({*_FIELDS[api], *(() if server.options is None else option_names(server.options))}))
-    return f"unknown option {names}. Use one of: {there}. Put fields of other servers into {_EXTRA!r}."
+    if unknown and _OURS.issuperset(unknown):
+        problem = f"fxai sets {names} from the model, the prompt, and the tools. Remove it from the options."
+        raise PreparationError.of(where, problem)
+    if unknown:
+        problem = f"unknown option {names}. Use one of: {', '.join(sorted(known))}"
+        raise PreparationError.of(where, f"{problem}. Put fields of other servers into {_EXTRA!r}.")
+    if server.options is not None:
+        checked_options({key: value for key, value in own.items() if key in theirs}, server.options, where)

@@ -226,14 +226,10 @@ def _usage_rest(usage: object) -> dict[str, Any]:
         if key in (*_INPUT_DETAILS, *_OUTPUT_DETAILS) and is_object(one):
             one = {name: count for name, count in one.items() if name not in _COUNTED and count not in (None, 0)}
         is_sum = key == "total_tokens" and one == counted.total_tokens
-        if one in (None, {}) or key in sums or is_sum or (key in _COUNTED and _is_count(one)):
+        if one in (None, {}) or key in sums or is_sum or (key in _COUNTED and _count(usage, key) is not None):
             continue
         kept[key] = one
     return kept
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _details(usage: Item, *names: str) -> Item:

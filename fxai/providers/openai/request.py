@@ -210,7 +210,8 @@ def prepare_request(
     form = _format(request, able, known, notes, offer)
     history, digests, added = _history(request.prompt, offer, notes, known, cache)
     fields: dict[str, Any] = {"model": model, **history, **_profile_fields(able, known, notes)}
-    calls = _has_calls(offer, form)
+    by_tool = form is not None and form.tool is not None
+    calls = by_tool or any(one.get("type") in _CALLED for one in offer.prepared.plain_fields.get("tools", ()))
     fields.update(option_fields(request, able, known.api, notes, known.server, calls=calls))
     fields.update(offer.prepared.plain_fields)
     if added:  # the conversation defines these tools
@@ -248,12 +249,6 @@ def _check_model(facts: ModelFacts, api: Api, notes: Notes) -> None:
         notes.warn(
             "other", facts.model, f"OpenAI retired the model {facts.model!r} on {facts.retires}; use another model"
         )
-
-
-def _has_calls(offer: RequestTools, form: AnswerForm | None) -> bool:
-    """Return True if the request has tools that the model calls as functions."""
-    tools = offer.prepared.plain_fields.get("tools", ())
-    return (form is not None and form.tool is not None) or any(one.get("type") in _CALLED for one in tools)
 
 
 _CALLED: Final = ("function", "custom")
@@ -388,7 +383,13 @@ def _format(
     if known.strict_json_schema is False:
         form = form.loosen()
     elif form.unsupported:
-        _not_strict(form, notes, must=known.strict_json_schema is True)
+        first, why = form.unsupported[0], "; ".join(map(str, form.unsupported))
+        if known.strict_json_schema:
+            problem = f"the answer must be strict, and {OPENAI.name} has no strict form for its schema: {why}"
+            reason = UnsupportedSchemaError(description=problem, pointer=first.pointer, keyword=first.keyword)
+            raise PreparationError(reason)
+        problem = f"the answer's schema is not sent as strict: {OPENAI.name} has no form for {why}"
+        notes.warn("not-strict", None, problem)
     if facts.structured_output is not False:
         return form
     if facts.function_calls is False:
@@ -396,15 +397,6 @@ def _format(
         raise PreparationError.of("response_schema", problem)
     name = answer_name(request.response_schema, request.response_name, _ANSWER)
     return form.by_tool(name, offer.prepared.names, rules=_rules(known))
-
-
-def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
-    first, why = form.unsupported[0], "; ".join(map(str, form.unsupported))
-    if must:
-        problem = f"the answer must be strict, and {OPENAI.name} has no strict form for its schema: {why}"
-        reason = UnsupportedSchemaError(description=problem, pointer=first.pointer, keyword=first.keyword)
-        raise PreparationError(reason)
-    notes.warn("not-strict", None, f"the answer's schema is not sent as strict: {OPENAI.name} has no form for {why}")
 
 
 def _format_field(form: AnswerForm, request: ModelRequest, api: Api) -> dict[str, Any]:

@@ -220,7 +220,11 @@ class InputWriter:
                         self._call(part, results.get(part.id), pictures)
                 case _:
                     for part in parts:
-                        self._other(part)
+                        if part.type == "tool-result" and _kind(part) in ANSWERED:
+                            about = marks(part, "id", "caller")
+                            pair = {} if part.id == about.get("id") else {"call_id": part.id}
+                            named = {"type": _kind(part)}
+                            self.items.append({**named, **pair, **about, **part.result} | named)
         self.items[start:] = [one for item in self.items[start:] if (one := self._distinct(item)) is not None]
         while len(self.items) > start and self.items[-1].get("type") == "reasoning":
             self.items.pop()  # the item after the reasoning was omitted
@@ -275,13 +279,6 @@ class InputWriter:
         if item is not None:
             self.items.append(item)
 
-    def _other(self, part: AssistantContent) -> None:
-        kind = _kind(part)
-        if part.type == "tool-result" and kind in ANSWERED:
-            about = marks(part, "id", "caller")
-            pair = {} if part.id == about.get("id") else {"call_id": part.id}
-            self.items.append({"type": kind, **pair, **about, **part.result} | {"type": kind})
-
     def answers(self, message: ToolMessage) -> None:
         """Write results of calls, and answers to the provider's approval requests. Omit fxai's own approvals."""
         for part in message.content:
@@ -329,17 +326,9 @@ def _rules(stored: bool, has_results: bool) -> HistoryRules:
         blank_texts=True,
         loss=partial(_loss, stored),
         is_block=_is_block,
-        may_wait=_is_async if has_results else _is_open,
+        may_wait=lambda call: not has_results or bool(marks(call).get("async")),
         adapt=_adapt,
     )
-
-
-def _is_async(call: ToolCallPart) -> bool:
-    return bool(marks(call).get("async"))
-
-
-def _is_open(_call: ToolCallPart) -> bool:
-    return True
 
 
 def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str | None:
@@ -351,7 +340,10 @@ def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str |
             return None if "item" not in own or _speaks(item) else ""
         case "reasoning" if "id" not in own:
             return _explain("reasoning of another API or provider", "it cannot verify it")
-        case "reasoning" if not (stored or any("encrypted_content" in marks(one) for one in _siblings(part, turn))):
+        case "reasoning" if not stored and not any(  # another part of the same item can have it
+            one.type == "reasoning" and marks(one).get("id") == own["id"] and "encrypted_content" in marks(one)
+            for one in turn.content
+        ):
             return _explain("reasoning without its encrypted content", "it did not store the reasoning")
         case "tool-call" if part.provider_executed and not is_hosted_type(kind):
             return _explain(f"the call of {part.name!r} that another provider ran", "it did not run it")
@@ -376,11 +368,6 @@ def _speaks(item: object) -> bool:
 
 def _explain(what: str, why: str) -> str:
     return f"{what} is not sent to {RESPONSES.name}: {why}"
-
-
-def _siblings(part: AssistantContent, turn: AssistantMessage) -> list[AssistantContent]:
-    """Return the parts of the same item."""
-    return [one for one in turn.content if one.type == part.type and marks(one).get("id") == marks(part).get("id")]
 
 
 def _is_block(part: AssistantContent) -> bool:

@@ -93,8 +93,11 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
         case "custom_tool_call":
             return offer.parsed_call(str(item.get("name", "")), id_, item.get("input", ""), mark(type=kind, **kept))
         case "computer_call":
-            one = {} if item.get("actions") else {"single": True}
-            return _own_call(offer, kind, id_, _actions(item), mark(type=kind, **kept, **one))
+            actions = item.get("actions") or ([item["action"]] if item.get("action") else [])
+            checks = item.get("pending_safety_checks") or None
+            params = without_nulls({"actions": actions, "pending_safety_checks": checks})
+            single = None if item.get("actions") else True
+            return _own_call(offer, kind, id_, params, mark(type=kind, **kept, single=single))
         case _:
             return _own_call(offer, kind, id_, without_nulls(item.get(OURS[kind])), mark(type=kind, **kept))
 
@@ -154,13 +157,6 @@ def unwrap_parallel(name: str, params: Any) -> list[tuple[str, Any]] | None:
 def _own_call(offer: RequestTools, kind: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
     name = offer.tool_of_item(kind)
     return ToolCall(id_, name, params, dynamic=offer.dynamic(name), metadata=metadata)
-
-
-def _actions(item: Mapping[str, Any]) -> dict[str, Any]:
-    actions = item.get("actions") or ([item["action"]] if item.get("action") else [])
-    checks = item.get("pending_safety_checks") or None
-    params: dict[str, Any] = without_nulls({"actions": actions, "pending_safety_checks": checks})
-    return params
 
 
 def item_type(part: ToolCallPart, offer: RequestTools) -> str:
@@ -224,7 +220,10 @@ def output_of(part: ToolResultPart, call: ToolCallPart, offer: RequestTools, wri
     answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": part.id, **marks(call, "caller")}
     match kind:
         case "shell_call":
-            return [{**answer, "output": _shell(part)}]
+            outputs = part.result if is_array(part.result) else [None]
+            if part.is_failure or not all(is_object(one) and "outcome" in one for one in outputs):
+                outputs = [{"stdout": "", "stderr": _bare(part), "outcome": {"type": "exit", "exit_code": 1}}]
+            return [{**answer, "output": outputs}]
         case "local_shell_call":
             return [{"type": answer["type"], "id": ITEM_IDS.of(part.id), "output": result_text(part)}]
         case "apply_patch_call":
@@ -242,13 +241,6 @@ def output_of(part: ToolResultPart, call: ToolCallPart, offer: RequestTools, wri
 
 def _bare(part: ToolResultPart) -> str:
     return part.result if isinstance(part.result, str) else result_text(part)
-
-
-def _shell(part: ToolResultPart) -> list[dict[str, Any]]:
-    result = part.result
-    if not part.is_failure and is_array(result) and all(is_object(one) and "outcome" in one for one in result):
-        return result
-    return [{"stdout": "", "stderr": _bare(part), "outcome": {"type": "exit", "exit_code": 1}}]
 
 
 def _screen(part: ToolResultPart, call: ToolCallPart, answer: dict[str, Any]) -> list[dict[str, Any]]:

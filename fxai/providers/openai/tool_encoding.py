@@ -123,7 +123,14 @@ class Writer:
     def extras(self, tool: AnyTool) -> dict[str, Any]:
         """Return the supported fields of a tool except its name, description, and schema."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
-        extras, missing = _extras(tool), _missing(tool)
+        extras, provided = _extras(tool), tool.provider is not None
+        missing = {
+            "input examples": bool(tool.input_examples),
+            "cache control": tool.get(CacheControl) is not None,
+            "eager input streaming": bool(tool.get(EagerInputStreaming)),
+            "description": provided and kind_of(tool) not in _DESCRIBED and tool.given_description is not None,
+            "strict mode": provided and bool(tool.get(Strict)),
+        }
         if not self._searches:  # a deferred tool requires a tool search, which is not sent
             extras.pop("defer_loading", None)
         time = tool.get(CacheControl)
@@ -172,18 +179,6 @@ def _extras(tool: AnyTool) -> dict[str, Any]:
     return {name: value for name, value in extras.items() if value is not None}
 
 
-def _missing(tool: AnyTool) -> dict[str, bool]:
-    """Return the properties of tools that no API supports, each with True if the tool has it."""
-    provided = tool.provider is not None
-    return {
-        "input examples": bool(tool.input_examples),
-        "cache control": tool.get(CacheControl) is not None,
-        "eager input streaming": bool(tool.get(EagerInputStreaming)),
-        "description": provided and kind_of(tool) not in _DESCRIBED and tool.given_description is not None,
-        "strict mode": provided and bool(tool.get(Strict)),
-    }
-
-
 # the types that a tool choice on Responses can name directly; a choice of another type uses a list of allowed tools
 _BY_TYPE: Final = frozenset(
     (
@@ -227,7 +222,7 @@ def choice_on_wire(choice: ToolChoices | None, sent: Sequence[AnyTool], naming: 
 
 
 def allow_list(
-    allowed: ToolChoice, sent: Sequence[AnyTool], deferred: frozenset[str], naming: NameMap, api: Api, notes: Notes
+    allowed: ToolChoice, sent: Sequence[AnyTool], deferred: Container[str], naming: NameMap, api: Api, notes: Notes
 ) -> dict[str, Any]:
     """Return the choice that allows some of the tools. The request contains all tools.
 
@@ -316,7 +311,8 @@ def prepare_tools(
     searches = known.tool_search is not False and not is_local
     writer = Writer(api, rules, notes, cache_marks=cache_marks, searches=searches)
     takes = [tool for tool in choose_tools(tools, tool_choice) if writer.takes(tool)]
-    _check_functions(takes, known)
+    if known.function_calls is False and any(kind_of(tool) in ("function", "custom") for tool in takes):
+        raise PreparationError.of("tools", f"model {known.model!r} accepts no function tools. Remove them.")
     able = known.strict_tools if supports_strict is None else supports_strict
     strict = {"config": strict_json_schema, "default": able or None}
     held = OPENAI.with_keywords(strict_keywords_of(known) if strict_keywords is None else strict_keywords)
@@ -325,7 +321,10 @@ def prepare_tools(
     sent = tuple(one.tool for one in forms)
     naming = NameMap.of(sent, NAMES)
     extras = {tool.name: writer.extras(tool) for tool in sent}
-    deferred = _deferred_names(sent, extras, notes)
+    deferred = [name for name, given in extras.items() if given.get("defer_loading")]
+    if deferred and not any(kind_of(tool) == "tool_search" for tool in sent):
+        remedy = "OpenAI rejects deferred tools without a tool search. Add openai.tool_search() for "
+        notes.warn("other", None, remedy + ", ".join(map(repr, deferred)))
     spaces = [extras[tool.name].pop("namespace", None) for tool in sent]
     wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in forms]
     tool_choice, allowed = narrow_choice(tool_choice, notes), narrow_choice(allowed_tools, notes)
@@ -336,21 +335,6 @@ def prepare_tools(
     grouped = _in_namespaces(zip(spaces, wires, strict=True))
     fields = {"tools": grouped, "tool_choice": choice, "parallel_tool_calls": parallel_tool_calls if sent else None}
     return PreparedTools.make(fields, naming, notes=notes, forms=forms)
-
-
-def _deferred_names(sent: Sequence[AnyTool], extras: Mapping[str, Mapping[str, Any]], notes: Notes) -> frozenset[str]:
-    """Return the names of the deferred tools. Add a warning if a tool search is missing."""
-    deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]
-    if deferred and not any(kind_of(tool) == "tool_search" for tool in sent):
-        remedy = "OpenAI rejects deferred tools without a tool search. Add openai.tool_search() for "
-        notes.warn("other", None, remedy + ", ".join(map(repr, deferred)))
-    return frozenset(deferred)
-
-
-def _check_functions(sent: Iterable[AnyTool], facts: ModelFacts) -> None:
-    """Reject function tools for a model that accepts none."""
-    if facts.function_calls is False and any(kind_of(tool) in ("function", "custom") for tool in sent):
-        raise PreparationError.of("tools", f"model {facts.model!r} accepts no function tools. Remove them.")
 
 
 def _in_namespaces(wires: Iterable[tuple[ToolNamespace | None, dict[str, Any]]]) -> list[dict[str, Any]]:
