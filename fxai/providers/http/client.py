@@ -291,22 +291,23 @@ class Client:
         verb = "GET" if body is None else "POST"
         named = method or f"{verb} {path}"
         call = HttpRequest(verb, path, body or b"", headers, EVENTS, named, reads_error=reads_error)
-        return StreamOf.unwrap(fx.suspend(lambda: self._start(_EventReading(self._line, call))))
+
+        def open_stream() -> Effect[Stream[Event, AiError], AiError, Scope]:
+            reading, limit = _EventReading(self._line, call), self._line.timeout.total
+
+            def start(now: float) -> Effect[None, AiError]:
+                reading.deadline = None if limit is None else now + limit
+                return self._line.attempt(call, reading.start, limit)
+
+            stream = StreamOf.unfold(reading, lambda held: held.following())
+            began = self._with_retry(_now().flat_map(start))
+            return fx.add_finalizer(lambda _: fx.wait(reading.close)).and_then(began).as_(stream)
+
+        return StreamOf.unwrap(fx.suspend(open_stream))
 
     def _whole(self, call: HttpRequest) -> Effect[HttpResponse, AiError]:
         line = self._line
         return self._with_retry(line.attempt(call, lambda: line.whole(call), line.timeout.total))
-
-    def _start(self, reading: _EventReading) -> Effect[Stream[Event, AiError], AiError, Scope]:
-        limit = self._line.timeout.total
-
-        def start(now: float) -> Effect[None, AiError]:
-            reading.deadline = None if limit is None else now + limit
-            return self._line.attempt(reading.call, reading.start, limit)
-
-        stream = StreamOf.unfold(reading, lambda held: held.following())
-        began = self._with_retry(_now().flat_map(start))
-        return fx.add_finalizer(lambda _: fx.wait(reading.close)).and_then(began).as_(stream)
 
     def _with_retry(self, effect: Effect[_A, AiError]) -> Effect[_A, AiError]:
         return effect if self._retry is None else effect.retry(self._retry)
@@ -426,7 +427,12 @@ class Line:
 
     def attempt(self, call: HttpRequest, f: Callable[[], Awaitable[_A]], seconds: float | None) -> Effect[_A, AiError]:
         """Make one attempt at a call. An exception of `f` or a timeout becomes a failure without secrets."""
-        sent = fx.attempt_async(lambda: cancelled_once(f()), lambda error: self._to_error(error, call))
+
+        def to_error(error: Exception) -> AiError | None:
+            reason = reason_of_fault(error, self._base, self.timeout)
+            return None if reason is None else AiError(self.module, call.method, self.redact_reason(reason, call))
+
+        sent = fx.attempt_async(lambda: cancelled_once(f()), to_error)
         effect = fx.sync(self._home.require).and_then(sent)
         if seconds is None:
             return effect
@@ -495,11 +501,6 @@ class Line:
         queries = b"&".join(part for part in (first, query.encode()) if part)
         return self._base.copy_with(raw_path=(joined or b"/") + (b"?" + queries if queries else b""))
 
-    def _to_error(self, error: Exception, call: HttpRequest) -> AiError | None:
-        """Return the typed failure of an exception, or None for a defect. The failure has no secrets."""
-        reason = reason_of_fault(error, self._base, self.timeout)
-        return None if reason is None else AiError(self.module, call.method, self.redact_reason(reason, call))
-
     def redact_reason(self, reason: Reason, call: HttpRequest) -> Reason:
         """Remove the secrets of a call from a reason."""
         texts = {name: text for name in reason.__struct_fields__ if isinstance(text := getattr(reason, name), str)}
@@ -520,6 +521,7 @@ class Line:
         return sorted({text for text in (*whole, *parts) if text}, key=len, reverse=True)
 
     def _fields(self, call: HttpRequest) -> dict[str, str]:
+        """Return the headers of a request. No frame of a later failure holds them as text."""
         kind = {"content-type": JSON} if call.verb == "POST" else {}
         fields: dict[str, str | Secret] = {**self._usual, "accept": call.accept, **kind}
         for headers in (self._headers, call.headers):

@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, Final, NoReturn, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
@@ -128,13 +128,9 @@ def _decode(text: str) -> tuple[Any, bool]:
         if all(found["half"] is None for found in ESCAPES.finditer(text)):
             return read_json(text), False
         try:
-            return json.loads(text, parse_constant=_refuse), True
+            return json.loads(text, parse_constant=int), True  # NaN raises an error
         except (ValueError, RecursionError):
             return read_json(text), False
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(name)
 
 
 def _mend(text: str) -> str:
@@ -314,7 +310,11 @@ class EventReader:
             self._first = False
             line = line.removeprefix(_BOM)
         if not line:
-            self._dispatch(events)
+            if self._data:
+                events.append(Event(self._name or "message", "\n".join(self._data), self._id))
+                self._data.clear()
+            self._name = ""
+            self._size = 0
         elif line.startswith(b":"):
             self._size -= size  # a comment keeps the connection open and is not part of the event
         else:
@@ -339,13 +339,6 @@ class EventReader:
                 self._id = value
             case _:  # `retry` is for clients that reconnect; the standard ignores other fields
                 pass
-
-    def _dispatch(self, events: list[Event]) -> None:
-        if self._data:
-            events.append(Event(self._name or "message", "\n".join(self._data), self._id))
-            self._data.clear()
-        self._name = ""
-        self._size = 0
 
 
 def _is_complete(text: str) -> bool:

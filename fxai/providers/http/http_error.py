@@ -99,8 +99,14 @@ def reason_of_fault(error: Exception, url: httpx2.URL, timeout: Timeout) -> Reas
     match error:
         case BrokenAnswerError():
             return error.reason
+        case httpx2.ConnectTimeout():
+            return RequestTimeoutError(timeout.connect, f"{_host(url)} did not accept the connection")
+        case httpx2.WriteTimeout():
+            return RequestTimeoutError(timeout.write, f"{_host(url)} stopped reading the request")
+        case httpx2.PoolTimeout():
+            return RequestTimeoutError(timeout.pool, "all connections of the pool stayed in use")
         case httpx2.TimeoutException():
-            return _late(error, url, timeout)
+            return RequestTimeoutError(timeout.read, f"{_host(url)} stopped sending")
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return NetworkError(kind="InvalidUrlError", description=f"{address_of(url)}: {error}")
         case httpx2.LocalProtocolError():
@@ -116,20 +122,6 @@ def reason_of_fault(error: Exception, url: httpx2.URL, timeout: Timeout) -> Reas
             return NetworkError(kind="TransportError", description=problem)
         case _:
             return None
-
-
-def _late(error: httpx2.TimeoutException, url: httpx2.URL, timeout: Timeout) -> Reason:
-    import httpx2
-
-    match error:
-        case httpx2.ConnectTimeout():
-            return RequestTimeoutError(timeout.connect, f"{_host(url)} did not accept the connection")
-        case httpx2.WriteTimeout():
-            return RequestTimeoutError(timeout.write, f"{_host(url)} stopped reading the request")
-        case httpx2.PoolTimeout():
-            return RequestTimeoutError(timeout.pool, "all connections of the pool stayed in use")
-        case _:
-            return RequestTimeoutError(timeout.read, f"{_host(url)} stopped sending")
 
 
 def unexpected_redirect(response: httpx2.Response) -> Reason:

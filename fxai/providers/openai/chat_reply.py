@@ -215,7 +215,10 @@ class ChatReader:
     def _message(self, message: Item, *, is_complete: bool) -> Iterable[StreamPart]:
         yield from self._thoughts(message, is_complete=is_complete)
         yield from self._executed.add(objects_in(message, "executed_tools"))
-        content, refusal, calls = message.get("content"), message.get("refusal"), _calls_in(message)
+        content, refusal, old = message.get("content"), message.get("refusal"), message.get("function_call")
+        calls = objects_in(message, "tool_calls")
+        if not calls and is_object(old) and any(old.values()):  # the old field for a single call
+            calls = [{"index": 0, "function": old}]
         if content or refusal or calls:
             if not is_array(content):
                 yield from self._end_reasoning()
@@ -227,7 +230,11 @@ class ChatReader:
             yield from self._texts.write(_REFUSAL, refusal, mark(refusal=True))
         yield from self._annotations(message)
         yield from self._files(message)
-        self._rest(message)
+        for key, value in message.items():  # the unknown fields, for later requests or for the `Finish`
+            if key in GOING_BACK:
+                self._kept[key] = join_fields(self._kept.get(key), value)
+            elif key not in _MESSAGE:
+                self._envelope.add_beside(key, value)
         self._calls.start_chunk()
         for position, call in enumerate(calls):
             yield from self._call({**call, "index": position} if is_complete else call)
@@ -264,8 +271,12 @@ class ChatReader:
         """Yield the reasoning of a message only once, even if several fields contain it."""
         texts: list[str] = []
         for position, detail in enumerate(objects_in(message, _DETAILS)):
-            texts.append(_text_of(detail))
-            yield from self._detail(detail, f"{_DETAILS}:{position if is_complete else detail.get('index', position)}")
+            # an item of OpenRouter or Snowflake: text, a summary, or encrypted reasoning
+            key = next((key for key in ("text", "summary") if isinstance(detail.get(key), str)), None)
+            texts.append("" if key is None else detail[key])
+            rest = {name: value for name, value in detail.items() if name != key and value is not None}
+            block = f"{_DETAILS}:{position if is_complete else detail.get('index', position)}:{detail.get('type')}"
+            yield from self._think(block, texts[-1], {"field": _DETAILS, "detail": rest, "key": key})
         written = {_squeeze("".join(texts))} if texts else set[str]()
         for field in THOUGHTS:
             text = message.get(field)
@@ -280,13 +291,6 @@ class ChatReader:
         if detail:
             known["detail"] = detail
         yield from self._reasoning.write(block, text)
-
-    def _detail(self, detail: Item, block: str) -> Iterable[StreamPart]:
-        """Yield a `reasoning_details` item of OpenRouter or Snowflake: text, a summary, or encrypted reasoning."""
-        key = next((key for key in ("text", "summary") if isinstance(detail.get(key), str)), None)
-        rest = {name: value for name, value in detail.items() if name != key and value is not None}
-        about = {"field": _DETAILS, "detail": rest, "key": key}
-        yield from self._think(f"{block}:{detail.get('type')}", _text_of(detail), about)
 
     def _think_in_content(self, piece: Item) -> Iterable[StreamPart]:
         """Yield a thought in a content list, with its text and its other fields."""
@@ -352,14 +356,6 @@ class ChatReader:
             words = f"{self._audio.get('transcript', '')}{audio.get('transcript') or ''}"
             self._audio.update({key: audio[key] for key in ("id", "expires_at") if audio.get(key)})
             self._audio["transcript"] = words
-
-    def _rest(self, message: Item) -> None:
-        """Store the unknown fields of a message, separately for later requests and for the `Finish`."""
-        for key, value in message.items():
-            if key in GOING_BACK:
-                self._kept[key] = join_fields(self._kept.get(key), value)
-            elif key not in _MESSAGE:
-                self._envelope.add_beside(key, value)
 
     # -- calls
 
@@ -474,17 +470,6 @@ def _raise_failure(choice: Item) -> None:
     error = choice.get("error") or error_of_finish(choice.get("finish_reason"))
     if error is not None:
         raise failure_of(error)
-
-
-def _calls_in(message: Item) -> list[dict[str, Any]]:
-    """Return the calls of a message, including the call in the old field for a single call."""
-    old = message.get("function_call")
-    calls = objects_in(message, "tool_calls")
-    return calls or ([{"index": 0, "function": old}] if is_object(old) and any(old.values()) else [])
-
-
-def _text_of(detail: Item) -> str:
-    return next((detail[key] for key in ("text", "summary") if isinstance(detail.get(key), str)), "")
 
 
 def _squeeze(text: str) -> str:

@@ -457,15 +457,16 @@ class ResponsesReader:
 
         Raises `ReplyError` if the event is invalid, or if it is an error.
         """
-        return [] if self.done or data.strip() == DONE else parts_before_error(self._read_event(name, data))
 
-    def _read_event(self, name: str, data: str) -> Iterator[StreamPart]:
-        if name == WHOLE:
-            yield from stream_of(read_responses(parse_object(data), self._sent))
-            self.done = True
-            return
-        for event in objects_of(self._events, name, data):
-            yield from self._read_object(name, event)
+        def parts() -> Iterator[StreamPart]:
+            if name == WHOLE:
+                yield from stream_of(read_responses(parse_object(data), self._sent))
+                self.done = True
+                return
+            for event in objects_of(self._events, name, data):
+                yield from self._read_object(name, event)
+
+        return [] if self.done or data.strip() == DONE else parts_before_error(parts())
 
     def _read_object(self, name: str, event: Item) -> Iterator[StreamPart]:
         kind = str(event.get("type") or name)
@@ -483,13 +484,14 @@ class ResponsesReader:
 
     def end(self) -> list[StreamPart]:
         """Return the last parts. Raises `ReplyError` if the stream ended before the response was complete."""
-        return [] if self.done else parts_before_error(self._end())
 
-    def _end(self) -> Iterator[StreamPart]:
-        for event in self._events.end():
-            yield from self._read_object("", event)
-        if not self.done:
-            raise cut("the response was complete")
+        def parts() -> Iterator[StreamPart]:
+            for event in self._events.end():
+                yield from self._read_object("", event)
+            if not self.done:
+                raise cut("the response was complete")
+
+        return [] if self.done else parts_before_error(parts())
 
     def _parts(self, kind: str, event: Item) -> Iterable[StreamPart]:
         if kind in _EVENTS:
@@ -502,20 +504,16 @@ class ResponsesReader:
             yield from self._rest(response)
         elif kind in ("response.output_item.added", "response.output_item.done") and is_object(event.get("item")):
             item, whole = self._item(event, event["item"]), event["item"]
-            if goes_on(whole):
-                yield from self._decide()
+            if goes_on(whole):  # the provider ran the pending calls
+                for pending, call in self._undecided:
+                    yield from pending.finish(call, went_on=True)
+                self._undecided.clear()
             if kind.endswith("added"):
                 yield from item.start(whole)
             elif is_undecided(whole, self._sent.offer):
                 self._undecided.append((item, whole))
             else:
                 yield from item.finish(whole)
-
-    def _decide(self) -> Iterable[StreamPart]:
-        """Yield the pending calls as provider calls, because a later item shows that the provider ran them."""
-        for item, whole in self._undecided:
-            yield from item.finish(whole, went_on=True)
-        self._undecided.clear()
 
     def _start(self, response: Item) -> list[StreamPart]:
         """Return the metadata of the response. Return it again when the server completes it."""
