@@ -155,21 +155,12 @@ def program_of(command: tuple[str, ...], options: HostOptions, takes: Iterable[T
         "env": tuple(sorted(options.get("env", {}).items())),
         "cwd": None if cwd is None else str(cwd),
     }
-    program = Program(tuple(command), **given, takes=_check_takes(frozenset(takes), options.get("format", "json")))
-    _check_values(program)
-    return program
-
-
-def _check_takes(takes: frozenset[Take], format_: str) -> frozenset[Take]:
-    unknown = takes - set(get_args(Take))
-    if unknown:
-        raise ValueError(f"takes contains unknown {', '.join(sorted(unknown))}. Use: {', '.join(get_args(Take))}.")
-    if takes and format_ != "json":
+    program = Program(tuple(command), **given, takes=frozenset(takes))
+    strange = program.takes - set(get_args(Take))
+    if strange:
+        raise ValueError(f"takes contains unknown {', '.join(sorted(strange))}. Use: {', '.join(get_args(Take))}.")
+    if program.takes and program.format != "json":
         raise ValueError('takes must be empty for a host that reads plain text. Remove takes, or set format="json".')
-    return takes
-
-
-def _check_values(program: Program) -> None:
     for name, choices in _CHOICES.items():
         if getattr(program, name) not in choices:
             raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {getattr(program, name)!r}")
@@ -179,6 +170,7 @@ def _check_values(program: Program) -> None:
             raise ValueError(f"{name} must be greater than 0, got {value!r}")
     if not program.grace >= 0:
         raise ValueError(f"grace must be at least 0, got {program.grace!r}")
+    return program
 
 
 # -- failures
@@ -570,7 +562,9 @@ class Host:
                 return message
             if isinstance(message, Reported):
                 process.finish()
-                return (yield from self._fail_reported(process, message))
+                retryable = message.retryable or message.retry_after is not None
+                about = {"stderr": process.stderr, "retryable": retryable, "retry_after": message.retry_after}
+                return (yield from fx.fail(HostFailure(self._program.name, "reported", message.message, **about)))
             yield from hear(message)
 
     @fx.gen
@@ -598,21 +592,16 @@ class Host:
             message = read_text(line) if self._program.format == "text" else read(line)
             if message is None:
                 continue
-            if process.at_end:
-                yield from self._cut(process, message)
+            if process.at_end:  # the last line has no line end, so it can be incomplete
+                yield from fx.wait(process.wait_ended)
+                if isinstance(message, Unreadable) or process.exit_code:
+                    return (yield from self._fail(process, "ended", "in the middle of a line"))
             if isinstance(message, Unreadable):
                 return (yield from self._fail(process, "invalid-output", message.description))
             if message.id not in (None, number):
                 text = f"id of the answer is {message.id}, expected {number}"
                 return (yield from self._fail(process, "invalid-output", text))
             return message
-
-    @fx.gen
-    def _cut(self, process: Process, message: Message | Unreadable) -> Gen[None, HostFailure]:
-        """Fail if the last line is incomplete: the line end is missing, and the message or the exit code is invalid."""
-        yield from fx.wait(process.wait_ended)
-        if isinstance(message, Unreadable) or process.exit_code:
-            yield from self._fail(process, "ended", "in the middle of a line")
 
     # -- lines and failures
 
@@ -657,18 +646,6 @@ class Host:
     def _fail(self, process: Process, problem: HostProblem, text: str) -> Effect[Never, HostFailure]:
         code = process.exit_code if problem == "ended" else None
         return fx.fail(HostFailure(self._program.name, problem, text, exit_code=code, stderr=process.stderr))
-
-    def _fail_reported(self, process: Process, error: Reported) -> Effect[Never, HostFailure]:
-        retryable = error.retryable or error.retry_after is not None
-        failure = HostFailure(
-            self._program.name,
-            "reported",
-            error.message,
-            stderr=process.stderr,
-            retryable=retryable,
-            retry_after=error.retry_after,
-        )
-        return fx.fail(failure)
 
 
 def _quote(line: bytes) -> str:

@@ -54,16 +54,15 @@ class _Public(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_after: float | None = None
 
 
-def _public_fields(failure: HostFailure) -> _Public:
-    return _Public(**{name: getattr(failure, name) for name in _Public.__struct_fields__})
-
-
-def _read(failure: _Public) -> HostFailure:
-    return HostFailure(**msgspec.structs.asdict(failure))
-
-
 _FAILURE: Final[Schema[HostFailure]] = Schema.of(
-    Annotated[HostFailure, Schema.codec(wire=_Public, decode=_read, encode=_public_fields)]
+    Annotated[
+        HostFailure,
+        Schema.codec(
+            wire=_Public,
+            decode=lambda public: HostFailure(**msgspec.structs.asdict(public)),
+            encode=lambda failure: _Public(**{name: getattr(failure, name) for name in _Public.__struct_fields__}),
+        ),
+    ]
 )
 
 
@@ -135,29 +134,35 @@ def tool(name: str, command: str, *args: str, parameters: Any, success: Any = ob
     make: Any = Tool.dynamic if raw else Tool.make
     made: AnyTool = make(name, parameters=parameters, success=success, failure=_FAILURE, **about)
     program = program_of((command, *args), hosting)
-    return ToolSource(Host.open(program).map(lambda host: _bind(made, host, program)))
 
+    def bind(host: Host) -> BoundToolkit[Any, HostFailure, Any]:
+        def handle(params: Any, context: CallContext) -> Effect[Any, HostFailure]:
+            return _call(made, host, program, params, context)
 
-def _bind(made: AnyTool, host: Host, program: Program) -> BoundToolkit[Any, HostFailure, Any]:
-    def handle(params: Any, context: CallContext) -> Effect[Any, HostFailure]:
-        return _call(made, host, program, params, context)
+        kit: Any = Toolkit.make(made)
+        return BoundToolkit.of(kit, kit.to_layer(made.handler(handle)), origin=host)
 
-    kit: Any = Toolkit.make(made)
-    return BoundToolkit.of(kit, kit.to_layer(made.handler(handle)), origin=host)
+    return ToolSource(Host.open(program).map(bind))
 
 
 @fx.gen
 def _call(made: AnyTool, host: Host, program: Program, params: Any, context: CallContext) -> Gen[Any, HostFailure]:
     data = made.parameters.encode(params).unwrap() if isinstance(made.parameters, Schema) else params
-    line = yield from _line(program, data)
+    line: bytes | None = None
+    if program.format == "text":
+        line = program.input_line(data if isinstance(data, str) else msgspec.json.encode(data).decode())
+        if line is None:
+            problem = 'the program reads one line per request, and the request has several. Set lifetime="request"'
+            return (yield from fx.fail(HostFailure(program.name, "invalid-input", problem)))
     pieces: list[str] = []
 
     def compose(number: int, _: frozenset[str]) -> bytes:
         return line or encode_line({"type": "call", "id": number, "tool": made.identity.name, "params": data})
 
     def hear(message: Message) -> EffectOf[None, HostFailure, None]:
-        if isinstance(message, HostProgress):
-            return _preliminary(made, message, context)
+        if isinstance(message, HostProgress):  # a preliminary result if it has the success type
+            value = message.message if message.value is msgspec.UNSET else message.value
+            return made.success.decode(value).map(context.preliminary).value_or(fx.succeed(None))
         if isinstance(message, Delta):
             pieces.append(message.text)
             return fx.succeed(None)
@@ -170,23 +175,6 @@ def _call(made: AnyTool, host: Host, program: Program, params: Any, context: Cal
         problem = f"the result does not match the success type of {made.name!r}: {found.failure()}"
         return (yield from fx.fail(HostFailure(program.name, "invalid-output", problem)))
     return found.unwrap()
-
-
-def _line(program: Program, data: object) -> Effect[bytes | None, HostFailure]:
-    """Return the input line for a program that reads plain text, or None for a program that reads JSON."""
-    if program.format == "json":
-        return fx.succeed(None)
-    line = program.input_line(data if isinstance(data, str) else msgspec.json.encode(data).decode())
-    if line is None:
-        problem = 'the program reads one line per request, and the request has several. Set lifetime="request"'
-        return fx.fail(HostFailure(program.name, "invalid-input", problem))
-    return fx.succeed(line)
-
-
-def _preliminary(made: AnyTool, message: HostProgress, context: CallContext) -> EffectOf[None]:
-    """Emit the progress of the program as a preliminary result if it has the success type."""
-    problem = message.message if message.value is msgspec.UNSET else message.value
-    return made.success.decode(problem).map(context.preliminary).value_or(fx.succeed(None))
 
 
 def _value(made: AnyTool, answer: Answer, pieces: str) -> Result[Any, DecodeFailure]:

@@ -213,8 +213,11 @@ class HostReply:
                 yield from self._add("reasoning", text)
                 extra = {} if value is msgspec.UNSET else {"value": value}
                 yield from self._close({"host": {"type": "progress", **extra}})
-            case Called():
-                yield from self._call(message)
+            case Called(name=name, params=params):
+                yield from self._close()
+                self._called = True
+                id_ = message.call_id or f"call_{secrets.token_hex(8)}"
+                yield from stream_of([ToolCall(id_, name, params, dynamic=self._dynamic.get(name, False))])
             case Warned(message=text, subject=subject):
                 yield WarningPart(text, subject=subject)
             case Acknowledged():
@@ -225,7 +228,9 @@ class HostReply:
     def end(self, result: Result) -> Iterator[StreamPart | Broken]:
         """Return the parts of the last message."""
         yield from self._start(result.model)
-        text = _text_of(result)
+        text, value = result.text, result.value
+        if text is None and value is not msgspec.UNSET:
+            text = msgspec.json.encode(value).decode()
         sent = "".join(self._text)
         if text is not None and not text.startswith(sent):
             yield Broken("the text of the result does not start with the earlier pieces")
@@ -259,17 +264,3 @@ class HostReply:
             yield TextEnd(str(self._count))
         elif kind == "reasoning":
             yield ReasoningEnd(str(self._count), metadata=metadata or {})
-
-    def _call(self, called: Called) -> Iterator[StreamPart]:
-        yield from self._close()
-        self._called = True
-        id_ = called.call_id or f"call_{secrets.token_hex(8)}"
-        dynamic = self._dynamic.get(called.name, False)
-        yield from stream_of([ToolCall(id_, called.name, called.params, dynamic=dynamic)])
-
-
-def _text_of(result: Result) -> str | None:
-    value: Any = result.value
-    if result.text is None and value is not msgspec.UNSET:
-        return msgspec.json.encode(value).decode()
-    return result.text

@@ -224,7 +224,12 @@ class Engine:
     def _tell(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request to llama.cpp's server through its socket. Its Python object has no tokenizer."""
         headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
-        line = _connect(str(self._held[0].listening_address))
+        address = str(self._held[0].listening_address)
+        line = (
+            _SocketConnection(address.removeprefix("unix://"))
+            if address.startswith("unix://")
+            else HTTPConnection(address.rpartition("/")[2], timeout=_COUNT_TIME)
+        )
         try:
             line.request("POST", path, msgspec.json.encode(body), headers)
             answer = line.getresponse()
@@ -356,12 +361,6 @@ class _SocketConnection(HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
-
-
-def _connect(address: str) -> HTTPConnection:
-    if address.startswith("unix://"):
-        return _SocketConnection(address.removeprefix("unix://"))
-    return HTTPConnection(address.rpartition("/")[2], timeout=_COUNT_TIME)
 
 
 def _usage_of(timings: Mapping[str, Any]) -> dict[str, Any]:

@@ -147,17 +147,18 @@ def open_engine(
     """Load the model of a layer. The scope releases it. `layer` documents the arguments and failures."""
 
     async def load() -> Engine:
-        path = await in_thread(lambda: _find_file(model, sha256, progress))
+        name = str(model or "").removeprefix("local:")
+        path = await in_thread(
+            lambda: (
+                check_file(Path(name).expanduser(), sha256=sha256, on_progress=progress)
+                if name
+                else assemble(on_progress=progress)
+            )
+        )
         return await Engine.load(path, setting, progress)
 
     loading = fx.attempt_async(load, lambda error: to_ai_error(error, method))
     return fx.acquire_release(loading, lambda held: fx.wait(held.close))
-
-
-def _find_file(model: str | Path | None, sha256: str | None, on_progress: OnProgress | None) -> Path:
-    if model is None or str(model) in ("", "local:"):
-        return assemble(on_progress=on_progress)
-    return check_file(Path(str(model).removeprefix("local:")).expanduser(), sha256=sha256, on_progress=on_progress)
 
 
 def to_ai_error(error: Any, method: str) -> AiError | None:

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
-from fxai.messages.message import AssistantMessage, FilePart, Message, ToolMessage, ToolResultPart, UserMessage
+from fxai.messages.message import AssistantMessage, Message, ToolMessage, UserMessage
 from fxai.models.prepared_tools import contents_of, file_note
 
 _THREE_WORDS: Final = r"(?=\w++\s++\w++\s++\w)"
@@ -112,22 +112,20 @@ def _add_message(current: PastExchange, message: AssistantMessage | ToolMessage,
             case "tool-call":
                 calls.append(PastCall(part.id, part.name, part.params))
             case "tool-result":
-                text = _result_text(part, noted)
+                contents = contents_of(part, "file")
+                if contents is not None:  # a note replaces each file
+                    noted += [one.media_type for one in contents if one.type == "file"]
+                    text = "\n".join(file_note(one) if one.type == "file" else one.text for one in contents)
+                elif isinstance(part.result, str):
+                    text = part.result
+                else:
+                    text = json.dumps(part.result, ensure_ascii=False, default=str)
                 for index, call in enumerate(calls):
                     if call.id == part.id:
                         calls[index] = msgspec.structs.replace(call, result=text, is_failure=part.is_failure)
             case _:
                 pass
     return msgspec.structs.replace(current, calls=tuple(calls), answer=answer)
-
-
-def _result_text(part: ToolResultPart, noted: list[str]) -> str:
-    """Return a result as a string. A note replaces each file, and `noted` receives its media type."""
-    contents = contents_of(part, "file")
-    if contents is None:
-        return part.result if isinstance(part.result, str) else json.dumps(part.result, ensure_ascii=False, default=str)
-    noted += [one.media_type for one in contents if isinstance(one, FilePart)]
-    return "\n".join(file_note(one) if one.type == "file" else one.text for one in contents)
 
 
 _NONE: Final = "none"
@@ -247,25 +245,20 @@ def _rows(candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
 
 def filling(candidate: Candidate, request: str, schema: Mapping[str, Any], past: Sequence[PastExchange] = ()) -> str:
     """Return the prompt whose continuation is the JSON of the tool's parameters."""
-    parameter_lines = _properties(schema)
     shown = [*candidate.requests, *((candidate.gist, params) for text, params in candidate.examples if not text)]
     shown += [(e.request, call.params) for e in past[-2:] for call in e.calls[:1] if call.name == candidate.name]
     if not shown:
+        described = {
+            name: str(about["description"])
+            for name, inner in schema.get("properties", {}).items()
+            if "description" in (about := _keywords(inner))
+        }
+        parameter_lines = "".join(f"{name}: {_line(text)[:160]}\n" for name, text in described.items())
         return f"{candidate.name}: {candidate.gist}\n{parameter_lines}\nRequest: {_line(request)}\nParameters:"
     lines = "".join(
         f"{_line(text)} -> {candidate.name} {json.dumps(params, ensure_ascii=False)}\n" for text, params in shown
     )
     return f"{lines}{_line(request)} -> {candidate.name}"
-
-
-def _properties(schema: Mapping[str, Any]) -> str:
-    """Return the descriptions of the properties, each on a line, for a tool without examples."""
-    lines = [
-        f"{name}: {_line(str(_keywords(about)['description']))[:160]}\n"
-        for name, about in schema.get("properties", {}).items()
-        if "description" in _keywords(about)
-    ]
-    return "".join(lines)
 
 
 def answering(talk: ModelInput) -> str:

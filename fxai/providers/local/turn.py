@@ -120,7 +120,10 @@ class LocalTurn:
         elif shape is not None and answer is not None:
             reason = await self._answer_structured(answer, shape)
         elif self.quotes_results and self.talk.current.calls:
-            reason = self._quote_results()
+            speaking = _Speaking(self.emit)
+            speaking("\n".join(call.result for call in self.talk.current.calls if call.result))
+            speaking.end()
+            reason = "stop"
         else:
             reason = await self._answer()
         self.emit(Finish(reason, self.usage))
@@ -176,7 +179,8 @@ class LocalTurn:
         schema = self.schemas[chosen.name]
         self.emit(ToolParamsStart(id_, chosen.name, dynamic=dynamic))
         prompt = recipe.filling(chosen, problem, schema, self.talk.past)
-        held = held if self.engine.speaks_chat else self._narrow_grammar(chosen, problem, held)
+        if not self.engine.speaks_chat:  # the examples and the request can permit fewer values
+            held = grammar(narrow(schema, problem, chosen.requests), self.bounds).value_or(held)
         done, params = await self._json(prompt, held, schema, lambda delta: self.emit(ToolParamsDelta(id_, delta)))
         self.emit(ToolParamsEnd(id_))
         if done.ended == "length":
@@ -185,11 +189,6 @@ class LocalTurn:
             raise LocalError(InvalidOutputError(f"parameters of {chosen.name!r}: {params.problem}", params.pointer))
         self.emit(ToolCall(id_, chosen.name, params, dynamic=dynamic))
         return "tool-calls"
-
-    def _narrow_grammar(self, chosen: Candidate, problem: str, held: Grammar) -> Grammar:
-        """Return a narrower grammar from the examples and the request. If it allows no value, return ``held``."""
-        schema = narrow(self.schemas[chosen.name], problem, chosen.requests)
-        return grammar(schema, self.bounds).value_or(held)
 
     async def _answer_structured(self, schema: JsonSchema, held: Grammar) -> FinishReason:
         speaking = _Speaking(self.emit)
@@ -226,18 +225,18 @@ class LocalTurn:
 
     # -- answering
 
-    def _quote_results(self) -> FinishReason:
-        speaking = _Speaking(self.emit)
-        speaking("\n".join(call.result for call in self.talk.current.calls if call.result))
-        speaking.end()
-        return "stop"
-
     async def _answer(self) -> FinishReason:
         speaking = _Speaking(self.emit)
         most, temperature = self._most(), self.request.temperature or 0.0
         while True:
+            self._fit()
+            prompt = _prompt_of(self.talk, speaks_chat=self.engine.speaks_chat)
+            if self.engine.speaks_chat:
+                task = Completion(prompt, most, None, self.request.stop, temperature)
+            else:
+                task = Completion(prompt, most, _ONE_LINE, ("\n", *self.request.stop), temperature, once=True)
             try:
-                return (await self._generate(speaking, most, temperature)).ended
+                return (await self._complete(task, _without_leading_blank(speaking))).ended
             except LocalError as failure:
                 shorter = self.talk.shorter()
                 if not isinstance(failure.reason, ContextOverflowError) or shorter is None or speaking.began:
@@ -245,15 +244,6 @@ class LocalTurn:
                 self.talk = shorter
             finally:
                 speaking.end()
-
-    async def _generate(self, speaking: _Speaking, most: int, temperature: float) -> Completed:
-        self._fit()
-        prompt = _prompt_of(self.talk, speaks_chat=self.engine.speaks_chat)
-        if self.engine.speaks_chat:
-            task = Completion(prompt, most, None, self.request.stop, temperature)
-        else:
-            task = Completion(prompt, most, _ONE_LINE, ("\n", *self.request.stop), temperature, once=True)
-        return await self._complete(task, _without_leading_blank(speaking))
 
     def _fit(self) -> None:
         """Drop the oldest exchanges until the conversation and an answer probably fit the context."""
