@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
-from returns.result import Success
 
 from fxai.agents.records.run_diff import RunDiff, diff_runs
 from fxai.agents.records.run_record import RecordedStep, RunRecord, RunRecordError, RunSource
@@ -150,22 +149,17 @@ def _read_turn(path: str | Path, exchange: Exchange) -> Response:
     """Return the answer of an exchange, read like an answer of the provider."""
     from fxai.providers import anthropic, openai
     from fxai.providers.anthropic.model import read_whole
-    from fxai.providers.openai.reply import ReplyError
 
     answer, api = exchange.answer, _APIS[_end_of(exchange) or "/messages"]
     body = b"" if answer is None else b"".join(answer.body.pieces())
     request, model = ModelRequest(Prompt.make("?")), "recorded"  # the answer does not depend on them
-    if api is None:
-        read = read_whole(body, anthropic.prepare_request(request, model=model))
-        if isinstance(read, Success):
-            return Response(read.unwrap())
-        problem: object = read.failure()
-    else:
-        try:
-            return Response(openai.read_reply(body, openai.prepare_request(request, model=model, api=api)))
-        except ReplyError as error:
-            problem = error
-    raise CassetteError(f"{path}: an answer of {exchange.request.path} is invalid: {problem}. Record it again.")
+    try:
+        if api is None:
+            return Response(read_whole(body, anthropic.prepare_request(request, model=model)))
+        return Response(openai.read_reply(body, openai.prepare_request(request, model=model, api=api)))
+    except openai.ReplyError as error:
+        problem = f"{path}: an answer of {exchange.request.path} is invalid: {error}. Record it again."
+        raise CassetteError(problem) from error
 
 
 def _with_results(turn: Response, results: dict[str, ToolResult]) -> Iterator[Any]:

@@ -225,7 +225,7 @@ def sse(events: Iterable[dict[str, Any]]) -> bytes:
 def is_decided_by(events: Iterable[dict[str, Any]], sent: PreparedRequest = SENT) -> list[StreamPart]:
     """The parts that a reader tells of events, none of which may fail."""
     reader = MessagesReader(sent)
-    return [part for event in events for part in reader.read(json.dumps(event)).unwrap()]
+    return [part for event in events for part in reader.read("", json.dumps(event))]
 
 
 def read_all(events: Iterable[dict[str, Any]], sent: PreparedRequest = SENT) -> tuple[Part, ...]:

@@ -17,6 +17,7 @@ from fxai.messages import AnyPart, Part, Prompt, Response
 from fxai.models import ModelRequest, PreparationError
 from fxai.providers.anthropic import MessagesReader, parse_reply, prepare_request
 from fxai.providers.http import read_events
+from fxai.providers.http.reply import ReplyError
 from tests.kit.anthropic_replies import (
     ALL_BLOCKS,
     MODEL,
@@ -48,7 +49,7 @@ def _read(body: list[bytes]) -> tuple[Response, bool]:
     reader = MessagesReader(SENT)
     told: list[AnyPart] = []
     for event in read_events(body)[0]:
-        told += reader.read(event.data).unwrap()
+        told += reader.read(event.name, event.data)
     return Response.from_stream([*told, *reader.rest()]), reader.done
 
 
@@ -122,12 +123,12 @@ def test_any_events_are_parts_or_a_typed_failure() -> None:
             events = events[: data.draw(st.integers(0, len(events)))]
         reader, told = MessagesReader(SENT), list[AnyPart]()
         for one in events:
-            read = reader.read(json.dumps(one))
-            if isinstance(read, Failure):
-                assert read.failure().message
-                reached("failure")
+            try:
+                told += reader.read("", json.dumps(one))
+            except ReplyError as error:
+                told += error.parts
+                reached("failure" if error.reason.message else "silent failure")
                 break
-            told += read.unwrap()
         gathered = Response.from_stream([*told, *reader.rest()])
 
         assert Response.from_data(gathered.to_data()).unwrap() == gathered
@@ -148,10 +149,11 @@ def test_whatever_one_member_is_the_reply_is_read_and_goes_back(odd: Any) -> Non
         for events in replaced(events_of(message([block])), odd):
             reader, told = MessagesReader(SENT), list[AnyPart]()
             for event in events:
-                came = reader.read(json.dumps(event))
-                if isinstance(came, Failure):
+                try:
+                    told += reader.read("", json.dumps(event))
+                except ReplyError as error:
+                    told += error.parts
                     break
-                told += came.unwrap()
             read += _goes_back(Response.from_stream([*told, *reader.rest()]).content)
 
     assert read > len(ALL_BLOCKS)

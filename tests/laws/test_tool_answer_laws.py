@@ -44,7 +44,7 @@ def _by_anthropic(request: ModelRequest, value: Any, cuts: list[int]) -> list[St
         {"type": "message_stop"},
     ]
     reader = MessagesReader(sent)
-    return [part for event in events for part in reader.read(json.dumps(event)).unwrap()]
+    return [part for event in events for part in reader.read("", json.dumps(event))]
 
 
 def _by_chat(request: ModelRequest, value: Any, cuts: list[int]) -> list[StreamPart]:

@@ -7,20 +7,19 @@ can alternate. Their index identifies them.
 >>> from fxai.models.model_request import ModelRequest
 >>> from fxai.providers.anthropic.request import prepare_request
 >>> reader = MessagesReader(prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5", stream=True))
->>> [part.type for part in reader.read('{"type": "message_start", "message": {"id": "msg_1"}}').unwrap()]
+>>> [part.type for part in reader.read("", '{"type": "message_start", "message": {"id": "msg_1"}}')]
 ['response-metadata']
->>> print(reader.end().failure())
-anthropic.ask_stream: TransportError: The connection failed: the stream ended before the message did...
+>>> reader.end()
+Traceback (most recent call last):
+fxai.providers.http.reply.ReplyError: ...the stream ended before the message did...
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, final
 
-from returns.result import Failure, Result, Success
-
-from fxai.messages.errors import AiError, error_in
+from fxai.messages.errors import error_in
 from fxai.messages.part import (
     Part,
     ReasoningDelta,
@@ -35,23 +34,21 @@ from fxai.messages.part import (
     ToolParamsEnd,
     ToolParamsStart,
 )
-from fxai.messages.reason import NetworkError
 from fxai.messages.response import stream_of
 from fxai.models.answer_writer import AnswerWriter
 from fxai.providers.anthropic.messages_input import citations_of
-from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import (
     CUT,
     Blocks,
-    ReplyError,
     error_of,
     input_of,
     metadata_of,
-    parse_reply,
+    read_message,
     text_at,
 )
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.providers.http.event import WHOLE, JsonEvents
+from fxai.providers.http.reply import cut, form_error, parts_before_error
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
@@ -106,10 +103,8 @@ class _Open:
 class MessagesReader:
     """A reader of the events of a stream. Create a new reader for each stream."""
 
-    def __init__(self, sent: PreparedRequest, *, method: str = "ask_stream") -> None:
-        """Create the reader of the reply to a request. `method` is the name of the operation in failures."""
+    def __init__(self, sent: PreparedRequest) -> None:
         self._sent = sent
-        self._method = method
         self._blocks = Blocks(sent)
         self._open: dict[int, _Open] = {}
         self._newest = -1  # the index of the newest block
@@ -117,74 +112,60 @@ class MessagesReader:
         self._ended: dict[str, Any] = {}
         self._metadata: ResponseMetadata | None = None
         self._events = JsonEvents()
-        self._held: list[StreamPart] = []  # parts before an error in the same event
         self.done: bool = False
         """True after the end of the message."""
 
-    def read(self, data: str, name: str = "") -> Result[tuple[StreamPart, ...], AiError]:
+    def read(self, name: str, data: str) -> list[StreamPart]:
         """Return the parts of an event. Unknown events and deltas have no parts.
 
-        Args:
-            data: The data of the event.
-            name: The name of the event.
-
-        Fails with:
-            AiError: If the event is an error, the provider's error. `InvalidOutputError` if the event is invalid or
-                unexpected. The earlier parts remain valid. `rest` returns the delayed parts.
+        Raises `ReplyError` if the event is an error, or if it is invalid or unexpected.
         """
+        return [] if self.done else parts_before_error(self._read_event(name, data))
+
+    def _read_event(self, name: str, data: str) -> Iterator[StreamPart]:
         if name == WHOLE:
+            yield from stream_of(read_message(data, self._sent))
             self.done = True
-            return parse_reply(data, self._sent, method=self._method).map(lambda parts: tuple(stream_of(parts)))
+            return
         try:
             events = self._events.read(data)
         except JSON_ERRORS as error:
-            wrong = ReplyError("", f"an event is not JSON: {error}").to_error(self._method)
-            return Failure(error_of(data, self._method) if name == "error" else wrong)
-        return self._read(events, name)
+            raise error_of(data) if name == "error" else form_error(f"an event is not JSON: {error}") from None
+        for event in events:
+            yield from self._read_object(name, event)
 
-    def _read(self, events: Iterable[Any], name: str = "") -> Result[tuple[StreamPart, ...], AiError]:
-        parts: list[StreamPart] = []
-        try:
-            for event in events:
-                if is_object(event) and (name == "error" or error_in(event, *_EVENT) is not None):
-                    self._held += parts
-                    return Failure(error_of(event, self._method))
-                parts.extend(self._event(event))
-        except ReplyError as wrong:
-            self._held += parts
-            return Failure(wrong.to_error(self._method))
-        return Success(tuple(parts))
+    def _read_object(self, name: str, event: Any) -> Iterable[StreamPart]:
+        if is_object(event) and (name == "error" or error_in(event, *_EVENT) is not None):
+            raise error_of(event)
+        return self._event(event)
 
-    def end(self) -> Result[tuple[StreamPart, ...], AiError]:
-        """End the stream and return the last parts.
+    def end(self) -> list[StreamPart]:
+        """Return the last parts of a stream. Raises `ReplyError` if the message is incomplete."""
 
-        Fails with:
-            AiError: `NetworkError` if the message is incomplete.
-        """
-        last = self._read(() if self.done else self._events.end())
-        if self.done or isinstance(last, Failure):
-            return last
-        self._held += last.unwrap()
-        problem = NetworkError("TransportError", "the stream ended before the message did")
-        return Failure(AiError(NAME, self._method, problem))
+        def parts() -> Iterator[StreamPart]:
+            for event in self._events.end():
+                yield from self._read_object("", event)
+            if not self.done:
+                raise cut("the message did")
+
+        return [] if self.done else parts_before_error(parts())
 
     def rest(self) -> tuple[StreamPart, ...]:
         """Return the delayed parts of a broken stream: the unchanged text of an answer."""
-        before, self._held = tuple(self._held), []
         held = [
             (opened.id, "".join(opened.pieces))
             for opened in self._open.values()
             if opened.silent and not opened.has_started
         ]
         self._open.clear()
-        return (*before, *(part for id_, text in held if text for part in (TextStart(id_), TextDelta(id_, text))))
+        return tuple(part for id_, text in held if text for part in (TextStart(id_), TextDelta(id_, text)))
 
     def _event(self, event: Any) -> Iterable[StreamPart]:
         match text_at(event, "type", ""):
             case "message_start" if is_object(event.get("message")):
                 return self._start(event["message"])
             case "message_start":
-                raise ReplyError("/message", "expected a message")
+                raise form_error("expected a message", "/message")
             case "content_block_start":
                 return self._start_block(_index(event), event.get("content_block"))
             case "content_block_delta":
@@ -197,9 +178,9 @@ class MessagesReader:
                 self._ended.update({**_not_null(beside), **_not_null(event.get("delta"))})
                 return ()
             case "message_stop":
-                cut = [part for index in sorted(self._open) for part in self._cut(index)]
+                unfinished = [part for index in sorted(self._open) for part in self._cut(index)]
                 self.done = True
-                return [*cut, *stream_of(self._blocks.end(self._ended, self._usage))]
+                return [*unfinished, *stream_of(self._blocks.end(self._ended, self._usage))]
             case _:
                 return ()
 
@@ -255,7 +236,7 @@ class MessagesReader:
     def _extend(self, index: int, delta: Any) -> Iterable[StreamPart]:
         opened = self._open.get(index)
         if opened is None:
-            raise ReplyError("/index", f"block {index} is not open")
+            raise form_error(f"block {index} is not open", "/index")
         kind = text_at(delta, "type", "/delta")
         if kind in _TEXTS:
             member, grown = _TEXTS[kind]
@@ -290,7 +271,7 @@ class MessagesReader:
     def _stop(self, index: int, *, is_cut: bool = False) -> Iterable[StreamPart]:
         opened = self._open.pop(index, None)
         if opened is None:
-            raise ReplyError("/index", f"block {index} is not open")
+            raise form_error(f"block {index} is not open", "/index")
         written = "".join(opened.pieces)
         if opened.kind in ("text", "thinking"):
             opened.block.update({opened.kind: written, **({"citations": opened.citations} if opened.citations else {})})
@@ -317,7 +298,7 @@ class MessagesReader:
     def _cut(self, index: int) -> Iterable[StreamPart]:
         """Return the last parts of a block that the end of the message cut. Only a token limit can cut a block."""
         if self._ended.get("stop_reason") not in CUT:
-            raise ReplyError("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
+            raise form_error(f"the message ended before its blocks {', '.join(map(str, self._open))} did")
         opened = self._open[index]
         if opened.kind in _CALLS and not opened.pieces:
             opened.pieces.append("{")  # empty text would be a valid call without arguments, which could run
@@ -331,5 +312,5 @@ def _not_null(fields: Any) -> dict[str, Any]:
 def _index(event: Mapping[str, Any]) -> int:
     index = event.get("index")
     if not isinstance(index, int):
-        raise ReplyError("/index", "expected the number of a block")
+        raise form_error("expected the number of a block", "/index")
     return index

@@ -7,22 +7,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, Literal, final
 
 import msgspec
-from returns.result import Failure, Result
 from typing_extensions import Unpack, override
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
-from fxai.effects.pull import END
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Emit, Stream, StreamOf, pull_stream, stream_steps
+from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
-from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
-from fxai.messages.response import Response
+from fxai.messages.reason import InvalidRequestError, ModelUnavailableError, Reason
 from fxai.messages.think_tag import ThinkTags, split_thoughts
 from fxai.models.file_store import FileIndex, FileStore
 from fxai.models.language_model import LanguageModel
@@ -36,11 +34,21 @@ from fxai.providers.anthropic.known_models import TABLE, facts_from
 from fxai.providers.anthropic.known_models import facts as facts_by_name
 from fxai.providers.anthropic.messages_stream import MessagesReader
 from fxai.providers.anthropic.options import NAME
-from fxai.providers.anthropic.reply import parse_reply
+from fxai.providers.anthropic.reply import read_message
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
-from fxai.providers.http.client import Client, ConnectionOptions, Key, PoolOptions, check_options, key_of, open_client
-from fxai.providers.http.event import FIRST_FIELD, read_events
+from fxai.providers.http.client import (
+    Client,
+    ConnectionOptions,
+    HttpResponse,
+    Key,
+    PoolOptions,
+    check_options,
+    key_of,
+    open_client,
+)
+from fxai.providers.http.event import FIRST_FIELD
 from fxai.providers.http.file_api import FileApi, HttpFileStore
+from fxai.providers.http.reply import ReplyError, read_event_body, stream_reply
 from fxai.providers.http.token_counter import TokenCounter
 from fxai.providers.http.transport import Secret
 from fxai.tools.identity import NameConflictError
@@ -111,8 +119,14 @@ class AnthropicModel(LanguageModel):
             if isinstance(sent, AiError):
                 return fx.fail(sent)
             answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
-            read = answered.flat_map(lambda answer: fx.lift(read_whole(answer.body, sent)))
-            return read.map_error(self._client.redact)
+
+            def read(answer: HttpResponse) -> Effect[tuple[Part, ...], AiError]:
+                try:
+                    return fx.succeed(read_whole(answer.body, sent))
+                except ReplyError as error:
+                    return fx.fail(self._error("ask", error.reason))
+
+            return answered.flat_map(read)
 
         return fx.suspend(post)
 
@@ -127,7 +141,10 @@ class AnthropicModel(LanguageModel):
             sent = self._attempt(request, "ask_stream", stream=True)
             if isinstance(sent, AiError):
                 return StreamOf.fail(sent)
-            return stream_steps(lambda emit: fx.scoped(self._read(sent, emit)))
+            reader, tags = MessagesReader(sent), None if sent.unsigned is None else ThinkTags(NAME)
+            events = self._client.events(_PATH, sent.encoded, headers=sent.headers, method="ask_stream")
+            error = partial(self._error, "ask_stream")
+            return stream_reply(events, reader, error, tags=tags, rest=reader.rest)
 
         return StreamOf.suspend(start)
 
@@ -157,35 +174,8 @@ class AnthropicModel(LanguageModel):
         official = self._client.server[0] == _HOST
         return prepare_request(request, stream=stream, eager=eager, cache=self._cache, official=official, **config)
 
-    @fx.gen
-    def _read(self, sent: PreparedRequest, emit: Emit[StreamPart]) -> Gen[None, AiError, Scope]:
-        """Read the events of a stream until it ends, and emit their parts.
-
-        If the stream breaks, the delayed parts precede the failure.
-        """
-        reader, tags = MessagesReader(sent), ThinkTags(NAME)
-        pull = yield from pull_stream(
-            self._client.events(_PATH, sent.encoded, headers=sent.headers, method="ask_stream")
-        )
-        events: Effect[Any] = pull.catch_all(fx.succeed)
-        failed: AiError | None = None
-        while failed is None:
-            event = yield from events
-            is_over = event is END or isinstance(event, AiError)
-            if is_over and reader.done:
-                return
-            if isinstance(event, AiError):
-                failed = event
-            elif is_over or not reader.done:
-                read = reader.end() if is_over else reader.read(event.data, event.name)
-                for part in read.value_or(()):
-                    for one in (part,) if sent.unsigned is None else tags.read(part):
-                        yield from emit(one)
-                failed = read.swap().value_or(None)
-        for part in reader.rest():
-            for one in (part,) if sent.unsigned is None else tags.read(part):
-                yield from emit(one)
-        yield from fx.fail(self._client.redact(failed))
+    def _error(self, method: str, reason: Reason) -> AiError:
+        return self._client.redact(AiError(NAME, method, reason))
 
     def _attempt(self, request: ModelRequest, method: str, *, stream: bool | None) -> PreparedRequest | AiError:
         try:
@@ -196,24 +186,18 @@ class AnthropicModel(LanguageModel):
             return AiError(NAME, method, InvalidRequestError(parameter="tools", description=str(error)))
 
 
-def read_whole(body: bytes, sent: PreparedRequest) -> Result[tuple[Part, ...], AiError]:
+def read_whole(body: bytes, sent: PreparedRequest) -> tuple[Part, ...]:
     """Return the parts of a whole answer. The answer to a request for a long answer is a stream of events.
 
     Some servers send a stream to every request.
+
+    Raises:
+        ReplyError: If the body is not an answer, or if it is an error.
     """
     if not FIRST_FIELD.match(body):
-        return parse_reply(body, sent)
-    reader, parts = MessagesReader(sent, method="ask"), list[StreamPart]()
-    events, _ = read_events([body])  # `end` reports an event that was cut
-    for event in events:
-        if not (event.is_empty or reader.done):
-            read = reader.read(event.data, event.name)
-            if isinstance(read, Failure):
-                return Failure(read.failure())
-            parts += read.unwrap()
-    ended = reader.end()
-    whole = ended.map(lambda last: Response.from_stream([*parts, *last]).content)
-    return whole if sent.unsigned is None else whole.map(lambda found: split_thoughts(found, NAME))
+        return read_message(body, sent)
+    parts = read_event_body(body, MessagesReader(sent))
+    return parts if sent.unsigned is None else split_thoughts(parts, NAME)
 
 
 def open_account(

@@ -35,13 +35,14 @@ from fxai.messages.part import (
     ToolResult,
     Usage,
 )
-from fxai.messages.reason import ContentPolicyError, InvalidOutputError, Reason
+from fxai.messages.reason import ContentPolicyError
 from fxai.messages.think_tag import split_thoughts
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.providers.anthropic.thinking_binding import THINKING, PrefixDigest, fingerprint
 from fxai.providers.http.event import read_json
+from fxai.providers.http.reply import ReplyError, form_error
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {
@@ -63,18 +64,6 @@ _PLACED: Final = frozenset(("id", "type", "role", "model", "content", "usage"))
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-class ReplyError(Exception):
-    """An invalid answer, with the location and the expected value."""
-
-    def __init__(self, pointer: str, description: str, reason: Reason | None = None) -> None:
-        super().__init__(f"{pointer}: {description}")
-        self.reason: Reason = reason or InvalidOutputError(description=description, pointer=pointer)
-
-    def to_error(self, method: str) -> AiError:
-        """Convert the error to the failure of an effect."""
-        return AiError(NAME, method, self.reason)
-
-
 def parse_reply(data: bytes | str, sent: PreparedRequest, *, method: str = "ask") -> Result[tuple[Part, ...], AiError]:
     """Return the parts of a whole reply: warnings, metadata, content, and the finish.
 
@@ -87,31 +76,40 @@ def parse_reply(data: bytes | str, sent: PreparedRequest, *, method: str = "ask"
         AiError: `InvalidOutputError` if the body is not a message. If the body is an error, the provider's error.
     """
     try:
+        return Success(read_message(data, sent))
+    except ReplyError as error:
+        return Failure(AiError(NAME, method, error.reason))
+
+
+def read_message(data: bytes | str, sent: PreparedRequest) -> tuple[Part, ...]:
+    """Return the parts of a whole reply, like `parse_reply`.
+
+    Raises:
+        ReplyError: If the body is not a message, or if it is an error.
+    """
+    try:
         message = read_json(data)
     except JSON_ERRORS as error:
-        return Failure(ReplyError("", f"the reply is not JSON: {error}").to_error(method))
+        raise form_error(f"the reply is not JSON: {error}") from None
     if is_object(message) and error_in(message, "content") is not None:
-        return Failure(error_of(message, method))
-    try:
-        if not is_object(message) or not is_array(message.get("content")):
-            raise ReplyError("/content", "expected a message with a list of content blocks")
-        blocks = Blocks(sent)
-        whole, is_cut = message["content"], message.get("stop_reason") in CUT
-        content = [
-            part
-            for at, one in enumerate(whole)
-            for part in blocks.parts(one, f"/content/{at}", is_cut=is_cut and at == len(whole) - 1)
-        ]
-        end = blocks.end(message, message.get("usage"))
-        parts = (*sent.warnings, metadata_of(message, sent), *content, *end)
-        return Success(parts if sent.unsigned is None else split_thoughts(parts, NAME))
-    except ReplyError as wrong:
-        return Failure(wrong.to_error(method))
+        raise error_of(message)
+    if not is_object(message) or not is_array(message.get("content")):
+        raise form_error("expected a message with a list of content blocks", "/content")
+    blocks = Blocks(sent)
+    whole, is_cut = message["content"], message.get("stop_reason") in CUT
+    content = [
+        part
+        for at, one in enumerate(whole)
+        for part in blocks.parts(one, f"/content/{at}", is_cut=is_cut and at == len(whole) - 1)
+    ]
+    end = blocks.end(message, message.get("usage"))
+    parts = (*sent.warnings, metadata_of(message, sent), *content, *end)
+    return parts if sent.unsigned is None else split_thoughts(parts, NAME)
 
 
-def error_of(data: object, method: str) -> AiError:
+def error_of(data: object) -> ReplyError:
     """Return the error of a body or an event, which is an object or a string."""
-    return AiError(NAME, method, reason_of_body(data, otherwise=500))
+    return ReplyError(reason_of_body(data, otherwise=500))
 
 
 def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMetadata:
@@ -230,7 +228,7 @@ class Blocks:
         if stop is None and self._is_empty:
             error = "the answer is empty, and the server states no reason"
         if error is not None:
-            raise ReplyError("/stop_reason", "the answer ended early", reason_of_body(error))
+            raise ReplyError(reason_of_body(error))
         rest = {key: one for key, one in ended.items() if key not in _PLACED and one is not None}
         counts: Mapping[str, Any] = usage if is_object(usage) else {}
         details = {key: one for key, one in counts.items() if key not in _COUNTS and one is not None}
@@ -377,5 +375,5 @@ def text_at(block: Any, key: str, pointer: str) -> str:
     """
     found = block.get(key) if is_object(block) else None
     if not isinstance(found, str):
-        raise ReplyError(f"{pointer}/{key}", "expected a string")
+        raise form_error("expected a string", f"{pointer}/{key}")
     return found

@@ -295,7 +295,7 @@ class Writer:
         ours, is_toolset, time = tool.provider is None, kind_of(tool) in TOOLSETS, tool.get(CacheControl)
         eager = tool.get(EagerInputStreaming)
         callers = [self._programs if caller == "programmatic" else caller for caller in tool.get(AllowedCallers)]
-        annotated = {
+        annotated: dict[str, Any] = {
             "cache_control": None if time is None else Ephemeral(None if time == "default" else time),
             "defer_loading": tool.get(DeferLoading) or None,
             "allowed_callers": callers or None,

@@ -563,8 +563,15 @@ class Host:
             if isinstance(message, Reported):
                 process.finish()
                 retryable = message.retryable or message.retry_after is not None
-                about = {"stderr": process.stderr, "retryable": retryable, "retry_after": message.retry_after}
-                return (yield from fx.fail(HostFailure(self._program.name, "reported", message.message, **about)))
+                failure = HostFailure(
+                    self._program.name,
+                    "reported",
+                    message.message,
+                    stderr=process.stderr,
+                    retryable=retryable,
+                    retry_after=message.retry_after,
+                )
+                return (yield from fx.fail(failure))
             yield from hear(message)
 
     @fx.gen

@@ -38,7 +38,6 @@ from fxai.effects.waker import Home
 from fxai.messages.errors import AiError, reason_of_status
 from fxai.messages.reason import (
     AuthenticationError,
-    InvalidOutputError,
     ModelUnavailableError,
     NetworkError,
     Reason,
@@ -47,7 +46,6 @@ from fxai.messages.reason import (
 from fxai.providers.http.event import FIRST_FIELD, WHOLE, Event, EventReader, starts_json
 from fxai.providers.http.http_error import (
     CURRENT_SECRETS,
-    BrokenAnswerError,
     hide_secrets_in_logs,
     reason_of_fault,
     redact,
@@ -55,6 +53,7 @@ from fxai.providers.http.http_error import (
     unexpected_redirect,
     unexpected_type,
 )
+from fxai.providers.http.reply import ReplyError, form_error
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout, Transport
 
 if TYPE_CHECKING:
@@ -349,7 +348,7 @@ def open_client(
             waits = Timeout.of(timeout)
             pool, base, whole = open_pool(base_url, headers, waits, proxy, carrier)
             return fx.succeed(Line(pool, base, whole, waits, module))
-        except BrokenAnswerError as error:
+        except ReplyError as error:
             return fx.fail(AiError(module, "open_client", error.reason))
         except ImportError as error:
             problem = f"{error}. Run `pip install 'fxai[http]'` to install the missing package."
@@ -453,7 +452,7 @@ class Line:
         finally:
             await response.aclose()
         if not is_complete:
-            raise BrokenAnswerError(InvalidOutputError(f"the answer is larger than {_LARGEST} bytes"))
+            raise form_error(f"the answer is larger than {_LARGEST} bytes")
         headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())
         read = b"".join(body)
         if not response.is_success:
@@ -461,7 +460,7 @@ class Line:
         if call.accept == JSON:
             kind = kind_of(response)
             if kind and not _fits(JSON, kind) and not (starts_json(read) or FIRST_FIELD.match(read)):
-                raise BrokenAnswerError(self.wrong_type(call, kind, read))
+                raise ReplyError(self.wrong_type(call, kind, read))
             read = read.removeprefix(_BOM)
         _raise_temporary_error(read, response, call)
         return HttpResponse(response.status_code, headers, read)
@@ -536,7 +535,7 @@ class Line:
         if call.may_be_missing and status in _MISSING:
             return
         if 300 <= status < 400:
-            raise BrokenAnswerError(unexpected_redirect(response))
+            raise ReplyError(unexpected_redirect(response))
         read: list[bytes] = []
         with suppress(Exception), move_on_after(_ERROR_TIME):  # the status is enough if the body cannot be read
             await _read(response, _LARGEST_ERROR, read)
@@ -544,8 +543,8 @@ class Line:
         if status >= 400 and call.reads_error is not None and call.reads_error(body):
             raise _ErrorAnswerError(HttpResponse(status, (), body))
         if status >= 400:
-            raise BrokenAnswerError(reason_of_status(status, body, dict(response.headers)))
-        raise BrokenAnswerError(self.wrong_type(call, kind, body))
+            raise ReplyError(reason_of_status(status, body, dict(response.headers)))
+        raise ReplyError(self.wrong_type(call, kind, body))
 
 
 def kind_of(response: httpx2.Response) -> str:
@@ -581,7 +580,7 @@ class _EventReading:
         await self._start_body(kind_of(self._response))
         await self._fill()
         if not self._ready:
-            raise BrokenAnswerError(InvalidOutputError("the stream ended before its first event"))
+            raise form_error("the stream ended before its first event")
         _raise_temporary_error(self._ready[0].data[:_LARGEST_ERROR].encode(), self._response, self.call)
 
     async def _start_body(self, kind: str) -> None:
@@ -599,7 +598,7 @@ class _EventReading:
             body = await self._rest(first)
             self._ready.append(Event(WHOLE, body.removeprefix(_BOM).decode("utf-8", "replace")))
         elif kind not in ("", EVENTS) and not FIRST_FIELD.match(start):
-            raise BrokenAnswerError(self._line.wrong_type(self.call, kind, await self._rest(first)))
+            raise ReplyError(self._line.wrong_type(self.call, kind, await self._rest(first)))
         else:
             self._take(self._reader.feed(first))
 
@@ -611,7 +610,7 @@ class _EventReading:
             body.append(piece)
             size += len(piece)
             if size > _LARGEST:
-                raise BrokenAnswerError(InvalidOutputError(f"the answer is larger than {_LARGEST} bytes"))
+                raise form_error(f"the answer is larger than {_LARGEST} bytes")
         return b"".join(body)
 
     async def _following_bytes(self) -> bytes | None:
@@ -654,7 +653,7 @@ class _EventReading:
                     return
                 fault = self._reader.end()
             if fault is not None:
-                raise BrokenAnswerError(fault)
+                raise ReplyError(fault)
             return
 
     def _take(self, events: list[Event]) -> None:
@@ -666,7 +665,7 @@ def _raise_temporary_error(body: bytes, response: httpx2.Response, call: HttpReq
     if call.verb != "POST" or (reason := temporary_error(body, response.headers)) is None:
         return
     if call.reads_error is None or not call.reads_error(body):
-        raise BrokenAnswerError(reason)
+        raise ReplyError(reason)
 
 
 def _field(name: str, value: str | Secret) -> str:
@@ -676,8 +675,8 @@ def _field(name: str, value: str | Secret) -> str:
         return text
     problem = f"header {name!r} contains a character that HTTP does not allow, such as a line break. Remove it."
     if isinstance(value, Secret):
-        raise BrokenAnswerError(AuthenticationError("InvalidKey", problem))
-    raise BrokenAnswerError(NetworkError(kind="EncodeError", description=problem))
+        raise ReplyError(AuthenticationError("InvalidKey", problem))
+    raise ReplyError(NetworkError(kind="EncodeError", description=problem))
 
 
 def _fits(accept: str, kind: str) -> bool:

@@ -26,7 +26,7 @@ from fxai.messages.message import FilePart
 from fxai.messages.reason import InvalidOutputError
 from fxai.models.file_store import FileIndex, FileStore, Page, UploadedFile, media_type_of, missing_file
 from fxai.providers.http.client import Client, HttpResponse
-from fxai.providers.http.http_error import BrokenAnswerError
+from fxai.providers.http.reply import ReplyError, form_error
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _A = TypeVar("_A")
@@ -57,11 +57,11 @@ class FileApi(msgspec.Struct, frozen=True, kw_only=True):
         """Return the page that an object describes.
 
         Raises:
-            BrokenAnswerError: If the object has no list of files, or if an item of the list is not a file.
+            ReplyError: If the object has no list of files, or if an item of the list is not a file.
         """
         items = data.get("data")
         if not is_array(items):
-            raise _wrong_answer("the answer is not a page of files: the list of files is missing", "/data")
+            raise form_error("the answer is not a page of files: the list of files is missing", "/data")
         files = tuple(read_file(item) for item in items if is_object(item))
         following = data.get("next_page")
         if self.cursor == "after":
@@ -76,11 +76,11 @@ def read_file(data: Mapping[str, Any]) -> UploadedFile:
     """Return the file that an object describes.
 
     Raises:
-        BrokenAnswerError: If the id is missing.
+        ReplyError: If the id is missing.
     """
     file_id, name, media_type = (data.get(key) for key in ("id", "filename", "mime_type"))
     if not isinstance(file_id, str):
-        raise _wrong_answer("the answer does not describe a file: id is missing", "/id")
+        raise form_error("the answer does not describe a file: id is missing", "/id")
     title = name if isinstance(name, str) else file_id
     size = data.get("size_bytes", data.get("bytes"))
     return UploadedFile(
@@ -109,10 +109,6 @@ def time_of(value: object) -> datetime | None:
     except (OverflowError, ValueError, OSError):
         pass
     return None
-
-
-def _wrong_answer(description: str, pointer: str = "") -> BrokenAnswerError:
-    return BrokenAnswerError(InvalidOutputError(description, pointer))
 
 
 @final
@@ -196,11 +192,11 @@ class HttpFileStore(FileStore):
         try:
             data: Any = msgspec.json.decode(answer.body)
             if not is_object(data):
-                raise _wrong_answer(f"the answer must be a JSON object, got {type(data).__name__}")
+                raise form_error(f"the answer must be a JSON object, got {type(data).__name__}")
             return fx.succeed(read(data))
         except JSON_ERRORS as error:
             return fx.fail(AiError(self._api.module, method, InvalidOutputError(f"the answer is not JSON: {error}")))
-        except BrokenAnswerError as error:
+        except ReplyError as error:
             return fx.fail(AiError(self._api.module, method, error.reason))
 
 

@@ -17,6 +17,7 @@ from typing_extensions import override
 from fxai.messages.errors import error_in, reason_of_body
 from fxai.messages.reason import InvalidOutputError, NetworkError, Reason, RequestTimeoutError
 from fxai.providers.http.event import FIRST_FIELD, read_events
+from fxai.providers.http.reply import ReplyError
 from fxai.providers.http.transport import Timeout
 from fxai.schema.data import is_object
 from fxai.schema.parsing import parse_json
@@ -27,13 +28,6 @@ if TYPE_CHECKING:
 _SHOWN = 300
 _SHORT = 8
 HIDDEN = "(secret)"
-
-
-class BrokenAnswerError(Exception):
-    """An exception that carries a reason out of a coroutine. The caller converts it to a typed failure."""
-
-    def __init__(self, reason: Reason) -> None:
-        self.reason = reason
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -97,7 +91,7 @@ def reason_of_fault(error: Exception, url: httpx2.URL, timeout: Timeout) -> Reas
     import httpx2
 
     match error:
-        case BrokenAnswerError():
+        case ReplyError():
             return error.reason
         case httpx2.ConnectTimeout():
             return RequestTimeoutError(timeout.connect, f"{_host(url)} did not accept the connection")

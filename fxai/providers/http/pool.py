@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from fxai.effects.cancellation import shield
 from fxai.messages.reason import NetworkError
-from fxai.providers.http.http_error import BrokenAnswerError
+from fxai.providers.http.reply import ReplyError
 from fxai.providers.http.transport import Secret, Timeout, Transport
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def open_pool(
     """Open a pool of connections. Return it with the address without user and password, and with the headers.
 
     Raises:
-        BrokenAnswerError: If `base_url` or `proxy` is not a supported URL.
+        ReplyError: If `base_url` or `proxy` is not a supported URL.
         ImportError: If the package for SOCKS proxies is not installed.
     """
     base = _url("base_url", base_url, ("http", "https"))
@@ -105,7 +105,7 @@ def _pool(
         )
     except (ValueError, httpx2.InvalidURL):
         problem = "HTTP_PROXY, HTTPS_PROXY, or ALL_PROXY in the environment is not a valid URL. Correct the variable."
-        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=problem)) from None
+        raise ReplyError(NetworkError(kind="InvalidUrlError", description=problem)) from None
 
 
 def _url(name: str, text: str, schemes: tuple[str, ...]) -> httpx2.URL:
@@ -113,10 +113,10 @@ def _url(name: str, text: str, schemes: tuple[str, ...]) -> httpx2.URL:
         url = httpx2.URL(text)
     except httpx2.InvalidURL as error:
         problem = f"{name} is not a valid URL: {error}"
-        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=problem)) from None
+        raise ReplyError(NetworkError(kind="InvalidUrlError", description=problem)) from None
     if url.scheme not in schemes or not url.host:
         problem = f"{name} must start with {' or '.join(f'{scheme}://' for scheme in schemes)} and name a host"
-        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=problem))
+        raise ReplyError(NetworkError(kind="InvalidUrlError", description=problem))
     return url
 
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from fxai.models.prepared_tools import HostedTool, UserLocation
+from fxai.providers.http.reply import ReplyError
 from fxai.providers.openai.account import BASE_URL, AccountOptions, Purpose, files_layer
 from fxai.providers.openai.background import Background
 from fxai.providers.openai.embedding import OpenAIEmbeddingModel, embedding_layer, prepare_embedding, read_embeddings
@@ -84,7 +85,6 @@ from fxai.providers.openai.local_tools import (
     tool_search,
 )
 from fxai.providers.openai.model import OpenAIModel, layer, read_reply
-from fxai.providers.openai.reply import ReplyError
 from fxai.providers.openai.request import Profile, WireRequest, prepare_prompt, prepare_request
 from fxai.providers.openai.responses_input import SystemRole
 from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, SERVERS, Server, server_at, server_of

@@ -42,20 +42,17 @@ from fxai.messages.part import (
 )
 from fxai.models.answer_writer import AnswerWriter
 from fxai.providers.http.event import DONE, WHOLE, JsonEvents
+from fxai.providers.http.reply import cut, failure_of, form_error, parts_before_error
 from fxai.providers.openai.chat_call import ChatCall, ChatCalls, ExecutedTools, failed_generation
 from fxai.providers.openai.chat_input import GOING_BACK, THOUGHTS
 from fxai.providers.openai.options import mark
 from fxai.providers.openai.reply import (
     Item,
-    cut,
-    failure_of,
     finish_metadata,
-    form_error,
     metadata_of,
     objects_in,
     objects_of,
     parse_object,
-    parts_before_error,
     refusal_of,
     turn_end,
     usage_of,

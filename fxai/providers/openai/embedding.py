@@ -24,8 +24,8 @@ from fxai.messages.reason import ModelUnavailableError
 from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector
 from fxai.models.model_info import ModelInfo
 from fxai.providers.http.client import Client, HttpResponse
+from fxai.providers.http.reply import ReplyError, failure_of, form_error
 from fxai.providers.openai.account import MODULE, AccountOptions, open_account
-from fxai.providers.openai.reply import ReplyError, failure_of, form_error
 from fxai.schema.data import JSON_ERRORS
 
 MOST_TEXTS: Final = 2048

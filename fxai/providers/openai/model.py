@@ -15,12 +15,10 @@ import msgspec
 from typing_extensions import Unpack, override
 
 from fxai.effects import fx
-from fxai.effects.effect import Effect, Gen
+from fxai.effects.effect import Effect
 from fxai.effects.layer import Layer
-from fxai.effects.pull import END
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Emit, Stream, StreamOf, pull_stream, stream_steps
-from fxai.messages.accumulate import gather
+from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.messages.reason import InvalidRequestError, ModelUnavailableError, Reason
@@ -33,7 +31,8 @@ from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
 from fxai.providers.http.client import Client
-from fxai.providers.http.event import FIRST_FIELD, Event, read_events
+from fxai.providers.http.event import FIRST_FIELD, Event
+from fxai.providers.http.reply import ReplyError, read_event_body, stream_reply
 from fxai.providers.http.token_counter import TokenCounter
 from fxai.providers.openai.account import BASE_URL, MODULE, AccountOptions, address, open_account
 from fxai.providers.openai.background import Background, BackgroundResponse
@@ -41,7 +40,7 @@ from fxai.providers.openai.chat_call import is_refused_call
 from fxai.providers.openai.chat_reply import ChatReader, read_chat
 from fxai.providers.openai.known_models import facts_at
 from fxai.providers.openai.options import NAME
-from fxai.providers.openai.reply import ReplyError, parse_object, read_responses
+from fxai.providers.openai.reply import parse_object, read_responses
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_items
 from fxai.providers.openai.responses_stream import ResponsesReader
@@ -66,16 +65,15 @@ def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tup
         ReplyError: If the body is not an answer of the API, or if it is an error.
     """
     if isinstance(reply, bytes) and FIRST_FIELD.match(reply):
-        reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
-        events, fault = read_events([reply])
-        found = [part for event in events if not event.is_empty for part in reader.read(event.name, event.data)]
-        if fault is not None and not reader.done:
-            raise ReplyError(fault)
-        parts = gather([*found, *reader.end()])
+        parts = read_event_body(reply, _reader_of(sent))
     else:
         data = parse_object(reply)
         parts = read_chat(data, sent) if sent.api == "chat" else tuple(read_responses(data, sent))
     return split_thoughts(parts, NAME) if sent.think_tags else parts
+
+
+def _reader_of(sent: WireRequest) -> ChatReader | ResponsesReader:
+    return ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
 
 
 @final
@@ -188,38 +186,24 @@ class OpenAIModel(LanguageModel):
         return self._attempt(method, lambda: prepare_request(request, model=self.name, **known))
 
     def _events(self, sent: WireRequest, whole: WireRequest, begun: list[bool]) -> Stream[StreamPart, AiError]:
-        return stream_steps(lambda emit: fx.scoped(self._read(sent, whole, begun, emit)))
+        """Return the parts of the answer. The first part fills `begun`."""
+        reader, keeps, turn = _reader_of(sent), self._keeps(whole), list[StreamPart]()
 
-    @fx.gen
-    def _read(
-        self, sent: WireRequest, whole: WireRequest, begun: list[bool], emit: Emit[StreamPart]
-    ) -> Gen[None, AiError, Scope]:
-        """Read the events of a stream until the last event, and emit their parts. The first part fills `begun`."""
-        body: bytes = yield from self._attempt("ask_stream", lambda: sent.encoded)
-        reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
-        tags, keeps, turn = ThinkTags(NAME), self._keeps(whole), list[StreamPart]()
-        events = yield from pull_stream(self._source(sent, body))
-        is_over = False
-        while not is_over:
-            event: Any = yield from events
-            try:
-                parts = reader.end() if event is END else reader.read(event.name, event.data)
-                parts = [one for part in parts for one in tags.read(part)] if sent.think_tags else parts
-            except ReplyError as error:
-                for part in error.parts:
-                    for one in tags.read(part) if sent.think_tags else (part,):
-                        yield from emit(one)
-                yield from fx.fail(self._error("ask_stream", error.reason))
-                return
-            is_over = reader.done
+        def see(parts: Sequence[StreamPart]) -> None:
             if parts:
                 begun.append(True)
             if keeps:
                 turn.extend(parts)
-                if is_over:
+                if reader.done:
                     self._remember(whole, turn)
-            for part in parts:
-                yield from emit(part)
+
+        def read(body: bytes) -> Stream[StreamPart, AiError]:
+            tags = ThinkTags(NAME) if sent.think_tags else None
+            return stream_reply(
+                self._source(sent, body), reader, lambda reason: self._error("ask_stream", reason), tags=tags, see=see
+            )
+
+        return StreamOf.unwrap(self._attempt("ask_stream", lambda: sent.encoded).map(read))
 
     def _post(self, sent: WireRequest, body: bytes) -> Effect[bytes, AiError]:
         """Return the whole answer. OpenAI can create it in the background."""

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from fxai.messages.errors import error_in, reason_of_body
+from fxai.messages.errors import error_in
 from fxai.messages.part import (
     AnyPart,
     Finish,
@@ -32,15 +32,15 @@ from fxai.messages.part import (
     Reasoning,
     ResponseMetadata,
     Source,
-    StreamPart,
     Text,
     ToolCall,
     Usage,
 )
-from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason, UnknownError
+from fxai.messages.reason import ContentPolicyError, UnknownError
 from fxai.models.prepared_tools import without_nulls
 from fxai.providers.http.event import JsonEvents, read_json
 from fxai.providers.http.file_api import time_of
+from fxai.providers.http.reply import ReplyError, failure_of, form_error
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.tool_calls import (
@@ -56,53 +56,6 @@ from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 Item: TypeAlias = Mapping[str, Any]
 """An object of an answer, as plain JSON data."""
-
-# -- failures
-
-
-class ReplyError(Exception):
-    """A reply that is not an answer, with the `reason`. The effects of the layer fail with it as an `AiError`."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
-        self.parts: tuple[StreamPart, ...] = ()
-        """The parts of a stream event before the error."""
-
-    def __reduce__(self) -> tuple[type[ReplyError], tuple[Reason]]:
-        return (ReplyError, (self.reason,))
-
-
-def failure_of(error: object) -> ReplyError:
-    """Return the failure of an error in an answer, a choice, or an event. The error is an object or a string.
-
-    >>> failure_of({"code": "rate_limit_exceeded", "message": "Slow down."}).reason.is_retryable
-    True
-    """
-    return ReplyError(reason_of_body({"error": error}))
-
-
-def form_error(description: str, pointer: str = "") -> ReplyError:
-    """Return the error of an invalid answer, with its location."""
-    return ReplyError(InvalidOutputError(description, pointer))
-
-
-def cut(before: str) -> ReplyError:
-    """Return the error of a stream that ended too early. The earlier parts remain valid."""
-    return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
-
-
-def parts_before_error(parts: Iterable[StreamPart]) -> list[StreamPart]:
-    """Return the parts of an event. If it raises a `ReplyError`, the error carries the earlier parts."""
-    found: list[StreamPart] = []
-    try:
-        for part in parts:
-            found.append(part)  # noqa: PERF402  # the parts before an error remain
-    except ReplyError as error:
-        error.parts = tuple(found)
-        raise
-    return found
-
 
 # -- both APIs
 

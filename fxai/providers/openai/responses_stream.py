@@ -12,7 +12,7 @@ repeated content only once. If a server sends no pieces of an item, the reader e
 ['text-start', 'text-delta']
 >>> reader.end()
 Traceback (most recent call last):
-fxai.providers.openai.reply.ReplyError: ...the stream ended before...
+fxai.providers.http.reply.ReplyError: ...the stream ended before...
 """
 
 from __future__ import annotations
@@ -43,11 +43,10 @@ from fxai.messages.part import (
 from fxai.messages.response import stream_of
 from fxai.models.answer_writer import AnswerWriter
 from fxai.providers.http.event import DONE, WHOLE, JsonEvents
+from fxai.providers.http.reply import cut, failure_of, parts_before_error
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.reply import (
     Item,
-    cut,
-    failure_of,
     finish_part,
     item_parts,
     kind_of_item,
@@ -55,7 +54,6 @@ from fxai.providers.openai.reply import (
     objects_in,
     objects_of,
     parse_object,
-    parts_before_error,
     read_responses,
     source_of,
     with_id,

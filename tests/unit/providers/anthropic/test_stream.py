@@ -20,6 +20,7 @@ from fxai.messages import (
 )
 from fxai.models import ModelRequest
 from fxai.providers.anthropic import MessagesReader, PreparedRequest, parse_reply, prepare_request
+from fxai.providers.http.reply import ReplyError
 from fxai.schema import JsonSchema
 from tests.kit.anthropic_replies import (
     ALL_BLOCKS,
@@ -45,9 +46,11 @@ def _failed(*events: Any) -> AiError:
     """What the last of the events fails with; those before it may not fail."""
     reader = MessagesReader(SENT)
     for event in events[:-1]:
-        reader.read(json.dumps(event)).unwrap()
+        reader.read("", json.dumps(event))
     last = events[-1]
-    return reader.read(last if isinstance(last, str) else json.dumps(last)).failure()
+    with pytest.raises(ReplyError) as raised:
+        reader.read("", last if isinstance(last, str) else json.dumps(last))
+    return AiError("anthropic", "ask_stream", raised.value.reason)
 
 
 def _asked(schema: Any, model: str = MODEL) -> PreparedRequest:
@@ -173,12 +176,13 @@ def test_a_cut_stream_is_a_failure_that_keeps_what_came(location: int) -> None:
     """Cut before any event, the reader says that the message was not whole; what came before stands."""
     events = events_of(message([_text("Good day."), CALL], "tool_use"))
     reader = MessagesReader(SENT)
-    told: list[StreamPart] = [part for one in events[:location] for part in reader.read(json.dumps(one)).unwrap()]
+    told: list[StreamPart] = [part for one in events[:location] for part in reader.read("", json.dumps(one))]
     kept = Response.from_stream([*told, *reader.rest()])
-    error = reader.end().failure()
+    with pytest.raises(ReplyError) as raised:
+        reader.end()
 
-    assert isinstance(error.reason, NetworkError)
-    assert error.is_retryable
+    assert isinstance(raised.value.reason, NetworkError)
+    assert raised.value.reason.is_retryable
     assert not reader.done
     assert "Good day.".startswith(kept.text)
     assert all(call.params is None or call.params == {"city": "Oslo"} for call in kept.tool_calls)
@@ -189,10 +193,10 @@ def test_a_whole_stream_has_no_end_to_tell() -> None:
     """After its last event there is no failure."""
     reader = MessagesReader(SENT)
     for event in events_of(message([])):
-        reader.read(json.dumps(event)).unwrap()
+        reader.read("", json.dumps(event))
 
     assert reader.done
-    assert reader.end().unwrap() == ()
+    assert reader.end() == []
 
 
 def test_an_error_event_is_that_error() -> None:
@@ -204,7 +208,6 @@ def test_an_error_event_is_that_error() -> None:
     assert isinstance(error.reason, InternalProviderError)
     assert error.reason.overloaded
     assert error.is_retryable
-    assert (error.module, error.method) == ("anthropic", "ask_stream")
 
 
 START = {"type": "content_block_start", "index": 0, "content_block": _text("")}
@@ -265,7 +268,7 @@ def test_an_answer_that_was_held_back_is_kept_when_the_stream_is_cut() -> None:
     """What came of it is told as it came."""
     events = events_of(message([_text('{"value": [1, 2]}')]))
     reader = MessagesReader(_asked(NUMBERS))
-    told = [part for one in events[:5] for part in reader.read(json.dumps(one)).unwrap()]
+    told = [part for one in events[:5] for part in reader.read("", json.dumps(one))]
 
     assert Response.from_stream(told).text == ""
     assert Response.from_stream([*told, *reader.rest()]).text == '{"valu'
@@ -315,7 +318,7 @@ def test_what_was_held_back_is_told_once() -> None:
     """Whoever asks for the rest again gets nothing."""
     reader = MessagesReader(_asked(NUMBERS))
     for event in events_of(message([_text('{"value": [1, 2]}')]))[:5]:
-        reader.read(json.dumps(event)).unwrap()
+        reader.read("", json.dumps(event))
 
     assert [part.type for part in reader.rest()] == ["text-start", "text-delta"]
     assert reader.rest() == ()

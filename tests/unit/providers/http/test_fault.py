@@ -12,13 +12,13 @@ import pytest
 from fxai.messages import InvalidOutputError, NetworkError, Reason, RequestTimeoutError
 from fxai.providers.http import Timeout
 from fxai.providers.http.http_error import (
-    BrokenAnswerError,
     reason_of_fault,
     redact,
     unexpected_redirect,
     unexpected_type,
     why,
 )
+from fxai.providers.http.reply import ReplyError
 from tests.kit.every import every
 
 URL = httpx2.URL("https://ann:word@x.example/v1?key=1#top")
@@ -50,7 +50,7 @@ def _network(kind: Any, said: str) -> NetworkError:
 @every(
     ("error", "reason"),
     [
-        (BrokenAnswerError(BROKEN), BROKEN),
+        (ReplyError(BROKEN), BROKEN),
         (httpx2.ConnectTimeout(""), RequestTimeoutError(1, "x.example:443 did not accept the connection")),
         (httpx2.ReadTimeout(""), RequestTimeoutError(2, "x.example:443 stopped sending")),
         (httpx2.WriteTimeout(""), RequestTimeoutError(3, "x.example:443 stopped reading the request")),

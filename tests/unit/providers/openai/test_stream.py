@@ -25,9 +25,9 @@ from fxai.messages import (
 )
 from fxai.models import ModelRequest
 from fxai.providers import openai
+from fxai.providers.http.reply import failure_of
 from fxai.providers.openai import Api
 from fxai.providers.openai.chat_reply import ChatReader
-from fxai.providers.openai.reply import failure_of
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.schema import JsonSchema
 from fxai.tools import Tool

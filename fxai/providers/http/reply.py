@@ -1,0 +1,146 @@
+"""Replies of models: their failures, and the reading of their events. The providers of models over HTTP use it.
+
+>>> form_error("the answer has no message", "/choices/0").reason.pointer
+'/choices/0'
+>>> failure_of({"code": "rate_limit_exceeded", "message": "Slow down."}).reason.is_retryable
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from fxai.effects import fx
+from fxai.effects.effect import Effect, Gen
+from fxai.effects.pull import END
+from fxai.effects.scope import Scope
+from fxai.effects.stream import Emit, Stream, pull_stream, stream_steps
+from fxai.messages.accumulate import gather
+from fxai.messages.errors import AiError, reason_of_body
+from fxai.messages.part import Part, StreamPart
+from fxai.messages.reason import InvalidOutputError, NetworkError, Reason
+from fxai.messages.think_tag import ThinkTags
+from fxai.providers.http.event import Event, read_events
+
+
+class ReplyError(Exception):
+    """A reply that is not an answer, with the `reason`. The effects of the layer fail with it as an `AiError`."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+        self.parts: tuple[StreamPart, ...] = ()
+        """The parts of a stream event before the error."""
+
+    def __reduce__(self) -> tuple[type[ReplyError], tuple[Reason]]:
+        return (ReplyError, (self.reason,))
+
+
+def failure_of(error: object) -> ReplyError:
+    """Return the failure of an error in an answer, a choice, or an event. The error is an object or a string."""
+    return ReplyError(reason_of_body({"error": error}))
+
+
+def form_error(description: str, pointer: str = "") -> ReplyError:
+    """Return the error of an invalid answer, with its location."""
+    return ReplyError(InvalidOutputError(description, pointer))
+
+
+def cut(before: str) -> ReplyError:
+    """Return the error of a stream that ended too early. The earlier parts remain valid."""
+    return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
+
+
+def parts_before_error(parts: Iterable[StreamPart]) -> list[StreamPart]:
+    """Return the parts of an event. If it raises a `ReplyError`, the error carries the earlier parts."""
+    found: list[StreamPart] = []
+    try:
+        for part in parts:
+            found.append(part)  # noqa: PERF402  # the parts before an error remain
+    except ReplyError as error:
+        error.parts = tuple(found)
+        raise
+    return found
+
+
+class ReplyReader(Protocol):
+    """A reader of the events of an answer. `done` is True if the answer is complete."""
+
+    done: bool
+
+    def read(self, name: str, data: str) -> list[StreamPart]:
+        """Return the parts of an event. Raises `ReplyError` if the event is invalid or is an error."""
+        ...
+
+    def end(self) -> list[StreamPart]:
+        """Return the last parts. Raises `ReplyError` if the stream ended before the answer was complete."""
+        ...
+
+
+def read_event_body(body: bytes, reader: ReplyReader) -> tuple[Part, ...]:
+    """Return the parts of a whole body that is a stream of events.
+
+    Raises:
+        ReplyError: If the reader raises it, or if the body ends in the middle of an event.
+    """
+    events, fault = read_events([body])
+    parts: list[StreamPart] = []
+    for event in events:
+        if not (event.is_empty or reader.done):
+            parts += reader.read(event.name, event.data)
+    if fault is not None and not reader.done:
+        raise ReplyError(fault)
+    return gather([*parts, *reader.end()])
+
+
+def stream_reply(
+    events: Stream[Event, AiError],
+    reader: ReplyReader,
+    to_error: Callable[[Reason], AiError],
+    *,
+    tags: ThinkTags | None,
+    rest: Callable[[], Sequence[StreamPart]] = tuple,
+    see: Callable[[Sequence[StreamPart]], object] = bool,
+) -> Stream[StreamPart, AiError]:
+    """Stream the parts of the events until the answer is complete.
+
+    Args:
+        events: The events of the answer.
+        reader: The reader of the events.
+        to_error: A function that returns the failure for a reason.
+        tags: A reader of thoughts in the text. None if the text contains no thoughts.
+        rest: A function that returns the delayed parts of a broken stream. They precede the failure.
+        see: A function that receives the parts of each event before the stream emits them.
+
+    Fails with:
+        AiError: If `events` fails, or if the reader raises a `ReplyError`. The earlier parts remain valid.
+    """
+
+    @fx.gen
+    def read(emit: Emit[StreamPart]) -> Gen[None, AiError, Scope]:
+        pull: Effect[Any, AiError] = yield from pull_stream(events)
+        following = pull.catch_all(fx.succeed)
+        failed, is_over = None, False
+        while failed is None and not is_over:
+            event = yield from following
+            parts: Sequence[StreamPart] = ()
+            try:
+                if isinstance(event, AiError):
+                    failed = event
+                else:
+                    parts = reader.end() if event is END else reader.read(event.name, event.data)
+            except ReplyError as error:
+                parts, failed = error.parts, to_error(error.reason)
+            is_over = reader.done or event is END
+            if failed is not None:
+                parts = [*parts, *rest()]
+            if tags is not None:
+                parts = [one for part in parts for one in tags.read(part)]
+            see(parts)
+            for part in parts:
+                yield from emit(part)
+        if failed is not None:
+            yield from fx.fail(failed)
+
+    return stream_steps(lambda emit: fx.scoped(read(emit)))
