@@ -252,7 +252,7 @@ class Engine:
                 if self.closed:
                     raise LocalError(InternalProviderError(description="the model was released during the call"))
                 if "error" in answered:
-                    raise LocalError(_embedding_reason(answered["error"], self.setting.context))
+                    raise LocalError(_reason_of(answered["error"], self.setting.context))
                 vectors.append(answered["data"][0]["embedding"])
                 usage += Usage(input_tokens=answered["usage"]["prompt_tokens"])
         return vectors, usage
@@ -326,9 +326,12 @@ class _Listener:
         return Completed("".join(self.texts), "length" if self.ended == "length" else "stop", usage)
 
 
-def _reason_of(error: Mapping[str, Any]) -> Reason:
+def _reason_of(error: Mapping[str, Any], context: int | None = None) -> Reason:
     """Return the reason of an error that llama.cpp reports."""
     description = str(error.get("message", error))
+    long = re.search(r"input \((\d+) tokens\) is too large", description)
+    if long is not None:  # llama.cpp embeds a string only in a single batch
+        return ContextOverflowError(int(long[1]), context, "Embed the string in pieces, or set a larger context.")
     if error.get("type") == "exceed_context_size_error":
         return ContextOverflowError(
             tokens=error.get("n_prompt_tokens"), limit=error.get("n_ctx"), description=description
@@ -338,15 +341,6 @@ def _reason_of(error: Mapping[str, Any]) -> Reason:
     if error.get("code") == 400:
         return InvalidRequestError(description=description)
     return InternalProviderError(description=description, status=error.get("code"))
-
-
-def _embedding_reason(error: Mapping[str, Any], context: int) -> Reason:
-    """Return the reason why llama.cpp could not embed a string."""
-    description = str(error.get("message", error))
-    long = re.search(r"input \((\d+) tokens\) is too large", description)
-    if long is None:
-        return _reason_of(error)
-    return ContextOverflowError(int(long[1]), context, "Embed the string in pieces, or set a larger context.")
 
 
 class _SocketConnection(HTTPConnection):
@@ -426,7 +420,10 @@ def _load(
 
 
 def _configure(params: Any, path: Path, setting: Setting, folder: Path | None, key: str) -> None:
-    threads = setting.threads or _threads()
+    # With a thread on each processor, one other busy process makes llama.cpp several times slower, because its threads
+    # wait for each other.
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    threads = setting.threads or max(1, min(8, usable // 2))
     params.model.path = str(path)
     params.n_parallel = setting.parallel
     params.n_ctx = setting.context * setting.parallel  # llama.cpp divides it among the runs
@@ -445,16 +442,6 @@ def _configure(params: Any, path: Path, setting: Setting, folder: Path | None, k
     if setting.embedding:
         params.embedding = True
         params.n_batch = params.n_ubatch = setting.context  # llama.cpp embeds a string only in a single batch
-
-
-def _threads() -> int:
-    """Return half of the number of processors that this process can use.
-
-    With a thread on each processor, one other busy process makes llama.cpp several times slower, because its threads
-    wait for each other.
-    """
-    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return max(1, min(8, usable // 2))
 
 
 def _socket_folder() -> Path | None:
@@ -503,9 +490,16 @@ class Unrepeated:
         self._waits += len(piece)
         self._tail = (self._tail + piece)[-_WINDOW:]
         free = self._whole()
-        looped = _loop_length(self._tail)
-        self.ended = self.ended or looped >= _LONGEST_LOOP or _counts(self._tail)
-        if not self.ended and looped < _SHORTEST_LOOP and not self._may_repeat():
+        found = _LOOP.search(self._tail)
+        looped = len(found[0]) if found and any(map(str.isalnum, found[1])) else 0
+        numbers = [int(digits) for digits in re.findall(r"\d{1,9}(?=\D)", self._tail)][-_LONGEST_COUNT:]
+        counts = len(numbers) == _LONGEST_COUNT and all(after == before + 1 for before, after in pairwise(numbers))
+        self.ended = self.ended or looped >= _LONGEST_LOOP or counts
+        begun = _plain(self._sentence)
+        may_repeat = any(
+            answered.startswith(begun) and len(answered.split()) >= _FEWEST_WORDS for answered in self._sentences
+        )
+        if not self.ended and looped < _SHORTEST_LOOP and not may_repeat:
             free += self._waiting()
         return free
 
@@ -534,23 +528,6 @@ class Unrepeated:
     def _is_repeated(self, sentence: str) -> bool:
         return len(sentence.split()) >= _FEWEST_WORDS and _plain(sentence) in self._sentences
 
-    def _may_repeat(self) -> bool:
-        begun = _plain(self._sentence)
-        return any(
-            answered.startswith(begun) and len(answered.split()) >= _FEWEST_WORDS for answered in self._sentences
-        )
-
 
 def _plain(sentence: str) -> str:
     return " ".join(sentence.casefold().split())
-
-
-def _loop_length(tail: str) -> int:
-    """Return the number of characters of the loop at the end of the text."""
-    found = _LOOP.search(tail)
-    return len(found[0]) if found and any(map(str.isalnum, found[1])) else 0
-
-
-def _counts(tail: str) -> bool:
-    numbers = [int(digits) for digits in re.findall(r"\d{1,9}(?=\D)", tail)][-_LONGEST_COUNT:]
-    return len(numbers) == _LONGEST_COUNT and all(after == before + 1 for before, after in pairwise(numbers))

@@ -73,21 +73,16 @@ def multiples(step: int, low: int | None, high: int | None, *, most: int = 512) 
     True
     """
     size = next((d for d in range(1, 4) if 10**d % step == 0), None)
-    if size is not None and low in (None, 0) and high is None:
-        return _endings(step, size, signed=low is None)
+    if size is not None and low in (None, 0) and high is None:  # any digits before a few endings
+        short = " | ".join(f'"{n}"' for n in range(0, 10**size, step))
+        tails = " | ".join(f'"{n:0{size}}"' for n in range(0, 10**size, step))
+        sign = '"-"? ' if low is None else ""
+        return f"{sign}({short} | [1-9] [0-9]{{0,{DIGITS - size - 1}}} ({tails}))"
 
     first = -(-low // step) if low is not None else (high // step - most + 1 if high is not None else 0)
     last = high // step if high is not None else first + most - 1
     values = [f'"{n * step}"' for n in range(first, last + 1)] if 0 <= last - first < most else []
     return " | ".join(values) or None
-
-
-def _endings(step: int, size: int, *, signed: bool) -> str:
-    """Return the multiples of a step that divides ``10 ** size``: any digits before a few endings."""
-    short = " | ".join(f'"{n}"' for n in range(0, 10**size, step))
-    tails = " | ".join(f'"{n:0{size}}"' for n in range(0, 10**size, step))
-    sign = '"-"? ' if signed else ""
-    return f"{sign}({short} | [1-9] [0-9]{{0,{DIGITS - size - 1}}} ({tails}))"
 
 
 def numbers(low: Decimal | None, high: Decimal | None, *, above: bool = False, below: bool = False) -> str | None:
@@ -100,7 +95,8 @@ def numbers(low: Decimal | None, high: Decimal | None, *, above: bool = False, b
     >>> numbers(Decimal("1"), Decimal("0")) is None
     True
     """
-    scale = max(FRACTION_DIGITS, *(_digits(bound) for bound in (low, high)))
+    exponents = [bound.normalize().as_tuple().exponent for bound in (low, high) if bound is not None]
+    scale = max(FRACTION_DIGITS, *(-exponent for exponent in exponents if isinstance(exponent, int)), 0)
     step = Decimal(1).scaleb(-scale)
     bottom = -Decimal(_LARGEST) if low is None else _on_grid(low, step, up=True) + (step if above else 0)
     top = Decimal(_LARGEST) if high is None else _on_grid(high, step, up=False) - (step if below else 0)
@@ -119,11 +115,6 @@ def numbers(low: Decimal | None, high: Decimal | None, *, above: bool = False, b
     return " | ".join(parts)
 
 
-def _digits(bound: Decimal | None) -> int:
-    exponent = bound.normalize().as_tuple().exponent if bound is not None else 0
-    return max(0, -exponent) if isinstance(exponent, int) else 0
-
-
 def _on_grid(value: Decimal, step: Decimal, *, up: bool) -> Decimal:
     whole = (value / step).to_integral_value(rounding=ROUND_CEILING if up else ROUND_FLOOR)
     return whole * step
@@ -136,13 +127,9 @@ def _natural(low: int, high: int) -> list[str]:
         first = max(low, 10 ** (size - 1) if size > 1 else 0)
         last = min(high, 10**size - 1)
         parts += _digit_strings(str(first), str(last))
-    return _joined_lengths(parts, low, high)
-
-
-def _joined_lengths(parts: list[str], low: int, high: int) -> list[str]:
-    """Join the alternatives if they are all natural numbers up to some number of digits."""
     if low > 1 or set(str(high)) != {"9"} or high < 10:
         return parts
+    # all natural numbers up to some number of digits
     return ['"0"'] * (low == 0) + [f"[1-9] [0-9]{{0,{len(str(high)) - 1}}}"]
 
 
@@ -293,31 +280,23 @@ def _cap(node: Node, limit: int) -> Node:
             fitting = tuple(_cap(b, limit) for b in branches if shortest(b) <= limit)
             return Alternation(fitting or branches)
         case Repeat(inner, least, most, _):
-            return _cap_repeat(inner, least, most, limit)
+            each = longest(inner)
+            if each is None or each * max(least, 1) > limit:
+                inner = _cap(inner, max(shortest(inner), limit // max(least, 2)))
+                each = longest(inner) or 1
+            count = limit // max(each, 1)
+            return Repeat(inner, least, max(least, count if most is None else min(most, count)))
         case Series(parts):
-            return _cap_sequence(parts, limit)
-
-
-def _cap_repeat(inner: Node, least: int, most: int | None, limit: int) -> Node:
-    each = longest(inner)
-    if each is None or each * max(least, 1) > limit:
-        inner = _cap(inner, max(shortest(inner), limit // max(least, 2)))
-        each = longest(inner) or 1
-    count = limit // max(each, 1)
-    return Repeat(inner, least, max(least, count if most is None else min(most, count)))
-
-
-def _cap_sequence(parts: tuple[Node, ...], limit: int) -> Node:
-    spare = limit - sum(map(shortest, parts))
-    shares = sum(1 for part in parts if longest(part) != shortest(part))
-    capped: list[Node] = []
-    for part in parts:
-        flexible = longest(part) != shortest(part)
-        share = max(0, spare) // max(1, shares) if flexible else 0
-        fitted = _cap(part, shortest(part) + share) if flexible else part
-        spare, shares = spare - ((longest(fitted) or 0) - shortest(part)), shares - flexible
-        capped.append(fitted)
-    return Series(tuple(capped))
+            spare = limit - sum(map(shortest, parts))
+            shares = sum(1 for part in parts if longest(part) != shortest(part))
+            capped: list[Node] = []
+            for part in parts:
+                flexible = longest(part) != shortest(part)
+                share = max(0, spare) // max(1, shares) if flexible else 0
+                fitted = _cap(part, shortest(part) + share) if flexible else part
+                spare, shares = spare - ((longest(fitted) or 0) - shortest(part)), shares - flexible
+                capped.append(fitted)
+            return Series(tuple(capped))
 
 
 def _raise_to(node: Node, least: int) -> Node | None:
@@ -333,28 +312,19 @@ def _raise_to(node: Node, least: int) -> Node | None:
             fitting = tuple(b for branch in branches if (b := _raise_to(branch, least)) is not None)
             return Alternation(fitting) if fitting else None
         case Repeat():
-            return _raise_repeat(node, least)
+            count = max(node.least, -(-least // max(1, longest(node.node) or 1)))
+            inner = _raise_to(node.node, -(-least // count))
+            return None if inner is None else Repeat(inner, count, node.most)
         case Series(parts):
-            return _raise_sequence(parts, least)
-
-
-def _raise_repeat(node: Repeat, least: int) -> Node | None:
-    each = max(1, longest(node.node) or 1)
-    count = max(node.least, -(-least // each))
-    inner = _raise_to(node.node, -(-least // count))
-    return None if inner is None else Repeat(inner, count, node.most)
-
-
-def _raise_sequence(parts: tuple[Node, ...], least: int) -> Node | None:
-    raised = list(parts)
-    missing = least - sum(map(shortest, parts))
-    for index, part in enumerate(parts):
-        excess = min(missing, (longest(part) or 0) - shortest(part))
-        better = _raise_to(part, shortest(part) + excess) if excess > 0 else None
-        if better is not None:
-            missing -= shortest(better) - shortest(part)
-            raised[index] = better
-    return Series(tuple(raised)) if missing <= 0 else None
+            raised = list(parts)
+            missing = least - sum(map(shortest, parts))
+            for index, part in enumerate(parts):
+                excess = min(missing, (longest(part) or 0) - shortest(part))
+                better = _raise_to(part, shortest(part) + excess) if excess > 0 else None
+                if better is not None:
+                    missing -= shortest(better) - shortest(part)
+                    raised[index] = better
+            return Series(tuple(raised)) if missing <= 0 else None
 
 
 def _render(node: Node, *, top: bool = False) -> str:
@@ -380,16 +350,12 @@ def _render_set(ranges: Ranges) -> str:
     escaped = [text for code, text in _ESCAPED.items() if any(low <= code <= high for low, high in ranges)]
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1] and plain:
         return literal(chr(plain[0][0]))
-    options = ["[" + "".join(_render_range(low, high) for low, high in plain) + "]"] if plain else []
+    spans = (_code_text(low) if low == high else f"{_code_text(low)}-{_code_text(high)}" for low, high in plain)
+    options = [f"[{''.join(spans)}]"] if plain else []
     options += [f'"{text}"' for text in escaped]
     if not options:
         raise PatternError("unsupported control character")
     return options[0] if len(options) == 1 else f"({' | '.join(options)})"
-
-
-def _render_range(low: int, high: int) -> str:
-    first = _code_text(low)
-    return first if low == high else f"{first}-{_code_text(high)}"
 
 
 def _code_text(code: int) -> str:
@@ -419,7 +385,18 @@ def _ranges(text: str) -> Ranges:
         return _without(_NEWLINES)
     if text[0] == "[":
         return _set_ranges(text)
-    return _escape_ranges(text) if text[0] == "\\" else ((ord(text), ord(text)),)
+    if text[0] != "\\":
+        return ((ord(text), ord(text)),)
+    char = text[1:2]
+    classes = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
+    if char.lower() in classes:
+        ranges = classes[char.lower()]
+        return ranges if char.islower() else _overlap(_without(ranges), _ASCII)
+    code = _CONTROLS.get(char, -1) if len(text) == 2 else -1 if char in "cpPk" else int(text[2:].strip("{}"), 16)
+    if code < 0 and char.isalnum():
+        raise PatternError(f"unsupported escape '{text[:2]}'")
+    code = ord(char) if code < 0 else code
+    return ((code, code),)
 
 
 def _set_ranges(text: str) -> Ranges:
@@ -448,19 +425,6 @@ def _is_broad(ranges: Ranges) -> bool:
 
 def _member_ranges(text: str) -> Ranges:
     return ((8, 8),) if text == r"\b" else _ranges(text) if text[0] == "\\" else ((ord(text), ord(text)),)
-
-
-def _escape_ranges(text: str) -> Ranges:
-    char = text[1:2]
-    classes = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
-    if char.lower() in classes:
-        ranges = classes[char.lower()]
-        return ranges if char.islower() else _overlap(_without(ranges), _ASCII)
-    code = _CONTROLS.get(char, -1) if len(text) == 2 else -1 if char in "cpPk" else int(text[2:].strip("{}"), 16)
-    if code < 0 and char.isalnum():
-        raise PatternError(f"unsupported escape '{text[:2]}'")
-    code = ord(char) if code < 0 else code
-    return ((code, code),)
 
 
 def _union(ranges: Sequence[tuple[int, int]]) -> Ranges:

@@ -365,12 +365,10 @@ class _Writer:
                 comma = '", " ' if count else ""
                 taken = None if after is None else f"{comma}{entry}" + ("" if after == '""' else f" {after}")
                 left = None if required else tails[index + 1, count]
-                tails[index, count] = self._either(taken, left)
+                options = [option for option in (taken, left) if option is not None]
+                either = self._rule(" | ".join(options)) if len(options) > 1 else None
+                tails[index, count] = either or (options[0] if options else None)
         return tails[0, 0]
-
-    def _either(self, taken: str | None, left: str | None) -> str | None:
-        options = [option for option in (taken, left) if option is not None]
-        return options[0] if len(options) == 1 else self._rule(" | ".join(options)) if options else None
 
 
 _MAP_KEYWORDS: Final = frozenset({"additionalProperties", "patternProperties", "propertyNames"})

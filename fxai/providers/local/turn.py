@@ -216,7 +216,10 @@ class LocalTurn:
                 ),
                 None if held.loose else _without_leading_blank(on_text),
             )
-            value = None if done.ended == "length" else _value(done.text, schema)
+            value = None if done.ended == "length" else json.loads(done.text)
+            faults = () if done.ended == "length" else JsonSchema.of(schema).validate(value)
+            if faults:
+                value = _Wrong(faults[0].pointer, "; ".join(map(str, faults)))
             if not isinstance(value, _Wrong):
                 break
         if held.loose and not isinstance(value, _Wrong):
@@ -341,13 +344,6 @@ def _without_leading_blank(on_text: OnText) -> OnText:
 @lru_cache(maxsize=256)
 def _cached_grammar(schema: str, bounds: Bounds) -> Result[Grammar, GrammarFailure]:
     return grammar(json.loads(schema), bounds)
-
-
-def _value(text: str, schema: Mapping[str, Any] | bool) -> Any:
-    """Return the value of JSON text, or its validation error."""
-    value = json.loads(text)
-    faults = JsonSchema.of(schema).validate(value)
-    return _Wrong(faults[0].pointer, "; ".join(map(str, faults))) if faults else value
 
 
 def _candidate(tool: AnyTool) -> Candidate:

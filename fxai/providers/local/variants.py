@@ -34,6 +34,7 @@ _REFUSED: Final = {
     "contains": "a grammar cannot require one matching item among others",
     "unevaluatedItems": "a grammar cannot detect which items other keywords evaluate",
 }
+_OPEN: Final = None, False
 _MOST_VARIANTS: Final = 64
 _NAMES_A_STEP: Final = 64
 _REST: Final = "unevaluatedProperties"
@@ -172,7 +173,9 @@ class Variants:
         self.steps.take(1, form.pointer)
         if not listed and form.values is not None and not any(is_same(value, known) for known in form.values):
             return False
-        if not _kinds(value) & form.types:
+        kind = kind_in(value)
+        is_whole = kind == "integer" or (kind == "number" and value.is_integer())
+        if not form.types & ({"integer", "number"} if is_whole else {kind}):
             return False
         match value:
             case str():
@@ -182,7 +185,12 @@ class Variants:
             case bool() | None:
                 return True
             case int() | float():
-                return _keeps_number(form, value)
+                number, (low, above), (high, below) = Fraction(str(value)), form.low or _OPEN, form.high or _OPEN
+                return (
+                    (low is None or number > Fraction(str(low)) or (not above and value == low))
+                    and (high is None or number < Fraction(str(high)) or (not below and value == high))
+                    and all((number / Fraction(str(step))).denominator == 1 for step in form.steps)
+                )
             case list():
                 items: list[Any] = [*value]
                 return (
@@ -191,15 +199,12 @@ class Variants:
                     and all(self.admits(self.item(form, index), item) for index, item in enumerate(items))
                 )
             case _:
-                return self._fulfils_object(form, value)
-
-    def _fulfils_object(self, form: Form, value: Mapping[str, Any]) -> bool:
-        return (
-            _is_within(len(value), form.least_members, form.most_members)
-            and all(name in value for name in form.required)
-            and all(self.admits(self.key(form), name) for name in value)
-            and all(self.admits(self.member(form, name), item) for name, item in value.items())
-        )
+                return (
+                    _is_within(len(value), form.least_members, form.most_members)
+                    and all(name in value for name in form.required)
+                    and all(self.admits(self.key(form), name) for name in value)
+                    and all(self.admits(self.member(form, name), item) for name, item in value.items())
+                )
 
 
 def _own_form(site: Site) -> Form:
@@ -325,18 +330,6 @@ def _tighter(a: tuple[Any, bool] | None, b: tuple[Any, bool] | None, *, above: b
     if a[0] == b[0]:
         return a[0], a[1] or b[1]
     return max(a, b) if above else min(a, b)
-
-
-def _kinds(value: Any) -> set[str]:
-    kind = kind_in(value)
-    return {"integer", "number"} if kind == "integer" or (kind == "number" and value.is_integer()) else {kind}
-
-
-def _keeps_number(form: Form, value: float) -> bool:
-    number = Fraction(str(value))
-    low = form.low is None or number > Fraction(str(form.low[0])) or (not form.low[1] and value == form.low[0])
-    high = form.high is None or number < Fraction(str(form.high[0])) or (not form.high[1] and value == form.high[0])
-    return low and high and all((number / Fraction(str(step))).denominator == 1 for step in form.steps)
 
 
 def _is_within(size: int, least: int, most: int | None) -> bool:

@@ -213,7 +213,11 @@ def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, on_progre
     folder = (cache or cache_directory()) / "models"
     target = folder / weights.name
     try:
-        if _has_valid_stamp(target, weights) or _is_intact(target, weights, on_progress):
+        if _has_valid_stamp(target, weights):
+            return target
+        is_whole = target.is_file() and target.stat().st_size == weights.size
+        if is_whole and _digest(target, on_progress) == weights.sha256:
+            _stamp(target, weights)
             return target
 
         parts = _part_files(weights)
@@ -286,14 +290,6 @@ def _has_valid_stamp(target: Path, weights: Weights) -> bool:
     return stamp == _Stamp(found.st_size, found.st_mtime_ns, weights.sha256) and found.st_size == weights.size
 
 
-def _is_intact(target: Path, weights: Weights, on_progress: OnProgress | None) -> bool:
-    """Return True if the contents of an existing file are correct. Stamp a correct file."""
-    if not target.is_file() or target.stat().st_size != weights.size or _digest(target, on_progress) != weights.sha256:
-        return False
-    _stamp(target, weights)
-    return True
-
-
 def _stamp(target: Path, weights: Weights) -> None:
     found = target.stat()
     data = msgspec.json.encode(_Stamp(found.st_size, found.st_mtime_ns, weights.sha256))
@@ -304,7 +300,10 @@ def _stamp(target: Path, weights: Weights) -> None:
 @contextlib.contextmanager
 def _replacing(target: Path) -> Generator[Path, None, None]:
     """Yield a temporary file next to ``target``. It replaces ``target`` if the block succeeds. Otherwise remove it."""
-    _remove_abandoned(target)
+    for one in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with contextlib.suppress(OSError):  # another process may have removed it
+            if time.time() - one.stat().st_mtime > _ABANDONED:  # the process was killed
+                one.unlink()
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
     temporary = Path(name)
@@ -313,14 +312,6 @@ def _replacing(target: Path) -> Generator[Path, None, None]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _remove_abandoned(target: Path) -> None:
-    """Remove temporary files of killed processes: files without a write for an hour."""
-    for one in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        with contextlib.suppress(OSError):  # another process may have removed it
-            if time.time() - one.stat().st_mtime > _ABANDONED:
-                one.unlink()
 
 
 def _write(target: Path, parts: list[Path], weights: Weights, on_progress: OnProgress | None) -> None:
