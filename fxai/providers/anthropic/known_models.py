@@ -202,9 +202,7 @@ def _values(page: _Page) -> dict[str, Any]:
         types = can.thinking.types
         values["thinking"] = tuple(one for one in _TYPES if one in types and types[one].supported)
     if can.effort is not None:
-        values["efforts"] = {"messages": tuple(one for one in EFFORTS if _is_supported(can.effort.get(one)))}
+        supports = {one: can.effort.get(one) for one in EFFORTS}
+        supported = (one for one, it in supports.items() if is_object(it) and it.get("supported") is True)
+        values["efforts"] = {"messages": tuple(supported)}
     return values
-
-
-def _is_supported(support: Any) -> bool:
-    return is_object(support) and support.get("supported") is True

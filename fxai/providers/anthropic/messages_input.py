@@ -248,10 +248,6 @@ def _loss(part: AssistantContent, _turn: AssistantMessage, unsigned: str | None 
     return f"{what} is omitted from the history: Anthropic's Messages API rejects it"
 
 
-def _is_block(part: AssistantContent) -> bool:
-    return part.type != "tool-approval-request" and (part.type != "text" or text_block(part) is not None)
-
-
 _IDS: Final = IdRule("a-zA-Z0-9_-")
 _RULES: Final = HistoryRules(
     name=MESSAGES.name,
@@ -260,7 +256,9 @@ _RULES: Final = HistoryRules(
     call_ids=_IDS,
     hosted_ids=_IDS,
     loss=_loss,
-    is_block=_is_block,
+    is_block=lambda part: (
+        part.type != "tool-approval-request" and (part.type != "text" or text_block(part) is not None)
+    ),
 )
 CACHE_MARKS: Final = (b'"cache_control"', b'"ttl"')
 """The JSON text of a mark for the cache and of its lifetime."""

@@ -16,8 +16,10 @@ fxai.providers.http.reply.ReplyError: ...the stream ended before the message did
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
+
+from typing_extensions import override
 
 from fxai.messages.errors import error_in
 from fxai.messages.part import (
@@ -47,9 +49,8 @@ from fxai.providers.anthropic.reply import (
     text_at,
 )
 from fxai.providers.anthropic.request import PreparedRequest
-from fxai.providers.http.event import WHOLE, JsonEvents
-from fxai.providers.http.reply import cut, form_error, parts_before_error
-from fxai.schema.data import JSON_ERRORS, is_array, is_object
+from fxai.providers.http.reply import ReplyReader, cut, form_error
+from fxai.schema.data import is_array, is_object
 
 _CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
 _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -100,10 +101,11 @@ class _Open:
 
 
 @final
-class MessagesReader:
+class MessagesReader(ReplyReader):
     """A reader of the events of a stream. Create a new reader for each stream."""
 
     def __init__(self, sent: PreparedRequest) -> None:
+        super().__init__()
         self._sent = sent
         self._blocks = Blocks(sent)
         self._open: dict[int, _Open] = {}
@@ -111,44 +113,16 @@ class MessagesReader:
         self._usage: dict[str, Any] = {}  # each count is a total; a missing or null count does not change it
         self._ended: dict[str, Any] = {}
         self._metadata: ResponseMetadata | None = None
-        self._events = JsonEvents()
-        self.done: bool = False
-        """True after the end of the message."""
 
-    def read(self, name: str, data: str) -> list[StreamPart]:
-        """Return the parts of an event. Unknown events and deltas have no parts.
+    @override
+    def take_whole(self, data: str) -> Iterable[StreamPart]:
+        return stream_of(read_message(data, self._sent))
 
-        Raises `ReplyError` if the event is an error, or if it is invalid or unexpected.
-        """
-        return [] if self.done else parts_before_error(self._read_event(name, data))
-
-    def _read_event(self, name: str, data: str) -> Iterator[StreamPart]:
-        if name == WHOLE:
-            yield from stream_of(read_message(data, self._sent))
-            self.done = True
-            return
-        try:
-            events = self._events.read(data)
-        except JSON_ERRORS as error:
-            raise error_of(data) if name == "error" else form_error(f"an event is not JSON: {error}") from None
-        for event in events:
-            yield from self._read_object(name, event)
-
-    def _read_object(self, name: str, event: Any) -> Iterable[StreamPart]:
-        if is_object(event) and (name == "error" or error_in(event, *_EVENT) is not None):
-            raise error_of(event)
-        return self._event(event)
-
-    def end(self) -> list[StreamPart]:
-        """Return the last parts of a stream. Raises `ReplyError` if the message is incomplete."""
-
-        def parts() -> Iterator[StreamPart]:
-            for event in self._events.end():
-                yield from self._read_object("", event)
-            if not self.done:
-                raise cut("the message did")
-
-        return [] if self.done else parts_before_error(parts())
+    @override
+    def take_end(self, *, is_cut: bool) -> Iterable[StreamPart]:
+        if is_cut:
+            raise cut("the message did")
+        return ()
 
     def rest(self) -> tuple[StreamPart, ...]:
         """Return the delayed parts of a broken stream: the unchanged text of an answer."""
@@ -160,7 +134,10 @@ class MessagesReader:
         self._open.clear()
         return tuple(part for id_, text in held if text for part in (TextStart(id_), TextDelta(id_, text)))
 
-    def _event(self, event: Any) -> Iterable[StreamPart]:
+    @override
+    def take(self, name: str, event: Any) -> Iterable[StreamPart]:
+        if name == "error" or (is_object(event) and error_in(event, *_EVENT) is not None):
+            raise error_of(event)
         match text_at(event, "type", ""):
             case "message_start" if is_object(event.get("message")):
                 return self._start(event["message"])
@@ -207,7 +184,12 @@ class MessagesReader:
         if kind in _CALLS:
             text_at(block, "id", "/content_block")
         newest = self._open.get(self._newest)  # only the newest open block can have a delayed start
-        opened = _Open(block, index, silent=self._is_answer(block))
+        answer, silent = self._sent.answer, False
+        if answer is not None and answer.tool is None:
+            silent = kind == "text" and not answer.verbatim
+        elif answer is not None:
+            silent = kind == "tool_use" and block.get("name") == answer.tool
+        opened = _Open(block, index, silent=silent)
         self._open[index], self._newest = opened, index
         started = [*ended, *(() if newest is None else self._text_start(newest))]
         if kind in _CALLS and not opened.silent:
@@ -217,14 +199,6 @@ class MessagesReader:
             started.append(ReasoningStart(opened.id))
         written = block.get(kind) if kind in ("text", "thinking") else None
         return (*started, *self._delta(opened, str(written))) if written else started
-
-    def _is_answer(self, block: Mapping[str, Any]) -> bool:
-        answer = self._sent.answer
-        if answer is None:
-            return False
-        if answer.tool is None:
-            return block["type"] == "text" and not answer.verbatim
-        return block["type"] == "tool_use" and block.get("name") == answer.tool
 
     def _text_start(self, opened: _Open) -> tuple[StreamPart, ...]:
         """Return the delayed start of text, if any."""

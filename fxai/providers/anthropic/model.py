@@ -281,11 +281,11 @@ def read_facts(model: str, **connection: Unpack[ConnectionOptions]) -> Effect[Mo
     return fx.scoped(open_account(**connection).flat_map(lambda client: facts_from(client, model)))
 
 
-def _file_form(expires_in: float | None) -> dict[str, str]:
-    return {} if expires_in is None else {"expires_in_seconds": str(round(expires_in))}
-
-
-_FILES: Final = FileApi(module=NAME, path="/v1/files", form=_file_form)
+_FILES: Final = FileApi(
+    module=NAME,
+    path="/v1/files",
+    form=lambda seconds: {} if seconds is None else {"expires_in_seconds": str(round(seconds))},
+)
 
 
 def files_layer(

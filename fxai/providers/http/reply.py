@@ -8,8 +8,9 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
@@ -21,7 +22,8 @@ from fxai.messages.errors import AiError, reason_of_body
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.reason import InvalidOutputError, NetworkError, Reason
 from fxai.messages.think_tag import ThinkTags
-from fxai.providers.http.event import Event, read_events
+from fxai.providers.http.event import DONE, WHOLE, Event, JsonEvents, read_events
+from fxai.schema.data import JSON_ERRORS
 
 
 class ReplyError(Exception):
@@ -52,7 +54,66 @@ def cut(before: str) -> ReplyError:
     return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
 
 
-def parts_before_error(parts: Iterable[StreamPart]) -> list[StreamPart]:
+class ReplyReader(ABC):
+    """A reader of the events of an answer. A package defines how to read one event. Create a reader for each answer."""
+
+    def __init__(self) -> None:
+        self._events = JsonEvents()
+        self.done: bool = False
+        """True if the answer is complete."""
+
+    def read(self, name: str, data: str) -> list[StreamPart]:
+        """Return the parts of an event. Unknown events have no parts.
+
+        Raises:
+            ReplyError: If the event is invalid, or if it is an error. It carries the earlier parts of the event.
+        """
+        return [] if self.done else _before_error(self._read(name, data))
+
+    def end(self) -> list[StreamPart]:
+        """Return the last parts of a stream that ended. Raises `ReplyError` if the answer is incomplete."""
+        return [] if self.done else _before_error(self._end(is_cut=True))
+
+    def _read(self, name: str, data: str) -> Iterator[StreamPart]:
+        if data.strip() == DONE:
+            yield from self._end(is_cut=False)
+            return
+        if name == WHOLE:
+            yield from self.take_whole(data)
+            self.done = True
+            return
+        try:
+            events = self._events.read(data)
+        except JSON_ERRORS as error:
+            if name != "error":
+                raise form_error(f"an event is not JSON: {error}") from None
+            events = [data]  # the message of an error
+        for event in events:
+            yield from self.take(name, event)
+
+    def _end(self, *, is_cut: bool) -> Iterator[StreamPart]:
+        for event in self._events.end():
+            yield from self.take("", event)
+        if not self.done:
+            yield from self.take_end(is_cut=is_cut)
+
+    @abstractmethod
+    def take(self, name: str, event: Any) -> Iterable[StreamPart]:
+        """Return the parts of an event, which is JSON data, or a string with the name "error". Can raise `ReplyError`.
+
+        Set `done` after the last event.
+        """
+
+    @abstractmethod
+    def take_whole(self, data: str) -> Iterable[StreamPart]:
+        """Return the parts of a whole answer, which a server can send instead of events. Can raise `ReplyError`."""
+
+    @abstractmethod
+    def take_end(self, *, is_cut: bool) -> Iterable[StreamPart]:
+        """Return the last parts of an incomplete answer, or raise `ReplyError`. `is_cut` is False after a `[DONE]`."""
+
+
+def _before_error(parts: Iterable[StreamPart]) -> list[StreamPart]:
     """Return the parts of an event. If it raises a `ReplyError`, the error carries the earlier parts."""
     found: list[StreamPart] = []
     try:
@@ -62,20 +123,6 @@ def parts_before_error(parts: Iterable[StreamPart]) -> list[StreamPart]:
         error.parts = tuple(found)
         raise
     return found
-
-
-class ReplyReader(Protocol):
-    """A reader of the events of an answer. `done` is True if the answer is complete."""
-
-    done: bool
-
-    def read(self, name: str, data: str) -> list[StreamPart]:
-        """Return the parts of an event. Raises `ReplyError` if the event is invalid or is an error."""
-        ...
-
-    def end(self) -> list[StreamPart]:
-        """Return the last parts. Raises `ReplyError` if the stream ended before the answer was complete."""
-        ...
 
 
 def read_event_body(body: bytes, reader: ReplyReader) -> tuple[Part, ...]:

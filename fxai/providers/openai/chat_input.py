@@ -13,7 +13,7 @@ files, so the files of a result follow in a user message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 from fxai.messages.message import (
@@ -179,7 +179,12 @@ class ChatWriter:
                 )
             elif part.type == "reasoning" and self._goes_into_content(part):
                 is_list = True
-                pieces.append(_thought_piece(part))
+                found = marks(part).get("detail")
+                detail = dict(found) if is_object(found) else {}
+                others = detail.pop("others", None)
+                thoughts = [{"type": "text", "text": part.text}] if part.text else []
+                thoughts += others if is_array(others) else []
+                pieces.append({**detail, "type": "thinking", "thinking": thoughts})
         return pieces if is_list else "".join(part.text for part in texts)
 
     def _goes_into_content(self, part: ReasoningPart) -> bool:
@@ -193,8 +198,12 @@ class ChatWriter:
         for part in message.content:
             if part.type == "reasoning":
                 self._reasoning(part, beside)
-            elif part.type == "text" and marks(part, "annotation", "message"):
-                self._put_back(marks(part), beside)
+            elif part.type == "text" and marks(part, "annotation", "message"):  # the server reads these fields again
+                if "annotation" in marks(part) and self._server.takes_back("annotations"):
+                    beside.setdefault("annotations", []).append(marks(part)["annotation"])
+                kept = marks(part).get("message")
+                taken = sorted(GOING_BACK.intersection(kept)) if is_object(kept) else ()
+                beside.update({key: kept[key] for key in taken if self._server.takes_back(key)})
             elif "audio" in marks(part):
                 beside["audio"] = {"id": marks(part)["audio"]}
         return beside
@@ -205,16 +214,14 @@ class ChatWriter:
             return self._explain(f"a generated file ({part.media_type})", "it accepts files only from users")
         if part.type == "tool-call" and part.provider_executed:
             return self._explain(f"the call of {part.name!r} that a provider ran", "it has no field for the call")
-        if part.type == "reasoning" and not self._takes(part):
+        came = marks(part).get("field")
+        is_detail = came == "reasoning_details" and self._server.takes_back(came)
+        if part.type == "reasoning" and not (
+            is_detail or self._goes_into_content(part) or self._thoughts_field(part) is not None
+        ):
             is_reported = bool(part.text) or self._server.returns is None
             return self._explain("reasoning", "it has no field for reasoning") if is_reported else ""
         return None
-
-    def _takes(self, part: ReasoningPart) -> bool:
-        """Return True if the server has a field for this reasoning."""
-        came = marks(part).get("field")
-        is_detail = came == "reasoning_details" and self._server.takes_back(came)
-        return is_detail or self._goes_into_content(part) or self._thoughts_field(part) is not None
 
     def _reasoning(self, part: ReasoningPart, beside: _Message) -> None:
         """Write reasoning to its original field. By default, use the server's field for any reasoning."""
@@ -238,40 +245,30 @@ class ChatWriter:
             return str(came)
         return None if self._server.thoughts == "content" else self._server.thoughts
 
-    def _put_back(self, about: Mapping[str, Any], beside: _Message) -> None:
-        """Write the fields that the server reads again."""
-        if "annotation" in about and self._server.takes_back("annotations"):
-            beside.setdefault("annotations", []).append(about["annotation"])
-        kept = about.get("message")
-        if is_object(kept):
-            taken = GOING_BACK.intersection(kept)
-            beside.update({key: kept[key] for key in sorted(taken) if self._server.takes_back(key)})
-
     def _call(self, part: ToolCallPart) -> _Message:
         wire = self._offer.prepared.wire_call(part.name, part.params)
-        known, inner = self._own_fields(part)
+        kept, takes_back = marks(part).get("call"), self._server.takes_back  # the fields that the server reads again
+        kept = kept if is_object(kept) else {}
+        within = kept.get("function")
+        inner = {key: one for key, one in within.items() if takes_back(key)} if is_object(within) else {}
+        known = {key: one for key, one in kept.items() if key != "function" and takes_back(key)}
         call: _Message = {**known, "id": part.id}
         if item_type(part, self._offer) == "custom_tool_call":
             return {**call, "type": "custom", "custom": {"name": wire.name, "input": input_of(part)}}
         text = arguments_of(part, wire.params)
         return {**call, "type": "function", "function": {**inner, "name": wire.name, "arguments": text}}
 
-    def _own_fields(self, part: ToolCallPart) -> tuple[_Message, _Message]:
-        """Return the server's own fields of a call and of its function that the server reads again."""
-        kept = marks(part).get("call")
-        if not is_object(kept):
-            return {}, {}
-        within = kept.get("function")
-        taken = {key: value for key, value in kept.items() if key != "function" and self._server.takes_back(key)}
-        inner = within.items() if is_object(within) else ()
-        return taken, {key: value for key, value in inner if self._server.takes_back(key)}
-
     def _results(self, results: Iterable[ToolResultPart]) -> None:
         files: list[FilePart] = []
         for part in results:
             contents = contents_of(part, "file")
             own = [] if contents is None else self._sendable(contents)
-            text = result_text(part) if contents is None else _texts_of(contents, own)
+            text = result_text(part)
+            if contents is not None:
+                rest = [one for one in contents if one not in own]
+                texts = [one.text if one.type == "text" else file_note(one) for one in rest]
+                note = f"({len(own)} file{'s' if len(own) > 1 else ''} in the next message)"
+                text = "\n".join([*texts, note] if own else texts)
             cached = self._cache(part)
             content = [{"type": "text", "text": text, **cached}] if cached else text
             self.items.append({"role": "tool", "tool_call_id": part.id, "content": content})
@@ -312,21 +309,3 @@ def _is_block(part: AssistantContent) -> bool:
     if part.type == "text":
         return (bool(part.text) or "content" in marks(part)) and "item" not in marks(part)
     return part.type == "tool-call" or "audio" in marks(part)
-
-
-def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str:
-    rest = [part for part in contents if part not in files]
-    texts = [part.text if part.type == "text" else file_note(part) for part in rest]
-    count = len(files)
-    return "\n".join([*texts, f"({count} file{'s' if count > 1 else ''} in the next message)"] if files else texts)
-
-
-def _thought_piece(part: ReasoningPart) -> _Message:
-    """Return reasoning as an item of a content list."""
-    found = marks(part).get("detail")
-    detail: Mapping[str, Any] = found if is_object(found) else {}
-    found_others = detail.get("others")
-    others = found_others if is_array(found_others) else []
-    texts = [{"type": "text", "text": part.text}] if part.text else []
-    rest = {key: value for key, value in detail.items() if key != "others"}
-    return {**rest, "type": "thinking", "thinking": [*texts, *others]}

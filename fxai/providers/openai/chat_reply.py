@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, final
 
 import msgspec
+from typing_extensions import override
 
 from fxai.messages.accumulate import gather
 from fxai.messages.errors import error_in, error_of_finish
@@ -41,17 +42,16 @@ from fxai.messages.part import (
     ToolParamsStart,
 )
 from fxai.models.answer_writer import AnswerWriter
-from fxai.providers.http.event import DONE, WHOLE, JsonEvents
-from fxai.providers.http.reply import cut, failure_of, form_error, parts_before_error
+from fxai.providers.http.reply import ReplyReader, cut, failure_of, form_error
 from fxai.providers.openai.chat_call import ChatCall, ChatCalls, ExecutedTools, failed_generation
 from fxai.providers.openai.chat_input import GOING_BACK, THOUGHTS
 from fxai.providers.openai.options import mark
 from fxai.providers.openai.reply import (
     Item,
+    as_object,
     finish_metadata,
     metadata_of,
     objects_in,
-    objects_of,
     parse_object,
     refusal_of,
     turn_end,
@@ -96,14 +96,15 @@ def read_chat(answer: Item, sent: WireRequest) -> tuple[Part, ...]:
         ReplyError: If the value is not an answer of the API, or if it is an error.
     """
     reader = ChatReader(sent)
-    return gather(reader.whole(answer))
+    return gather(reader.read_answer(answer))
 
 
 @final
-class ChatReader:
+class ChatReader(ReplyReader):
     """A reader of the chunks of an answer. `read` returns the parts of a chunk; `end` checks the end of the stream."""
 
     def __init__(self, sent: WireRequest) -> None:
+        super().__init__()
         self._sent = sent
         self._texts = text_blocks()
         self._writers: dict[str, AnswerWriter | None] = {}  # of answers whose form differs from the requested schema
@@ -122,15 +123,8 @@ class ChatReader:
         self._reason: str | None = None
         self._has_answer = False
         self._has_content = False
-        self._events = JsonEvents()
-        self.done: bool = False
-        """True if the answer is complete."""
 
-    def read(self, name: str, data: str) -> list[StreamPart]:
-        """Return the parts of an event. Raises `ReplyError` if the event is not a chunk, or if it contains an error."""
-        return [] if self.done else parts_before_error(self._read_event(name, data))
-
-    def whole(self, answer: Item) -> Iterator[StreamPart]:
+    def read_answer(self, answer: Item) -> Iterator[StreamPart]:
         """Yield the parts of a whole answer. Raises `ReplyError` if the value is not an answer or contains an error."""
         error = error_in(answer, "choices")
         if error is not None:
@@ -144,32 +138,23 @@ class ChatReader:
         yield from self._chunk(answer, "message")
         yield from self._finish()
 
-    def end(self) -> list[StreamPart]:
-        """Return the last parts of a stream that ended without its last event.
+    @override
+    def take_whole(self, data: str) -> Iterable[StreamPart]:
+        return self.read_answer(parse_object(data))
 
-        Raises `ReplyError` if the stream ended before the model finished.
-        """
-        return [] if self.done else parts_before_error(self._end(is_cut=True))
-
-    def _end(self, *, is_cut: bool) -> Iterator[StreamPart]:
-        for chunk in self._events.end():
-            yield from self._read_chunk("", chunk)
+    @override
+    def take_end(self, *, is_cut: bool) -> Iterable[StreamPart]:
         if is_cut and not self._reason:
             raise cut("the model finished")
         if not self._has_answer:
             raise failure_of("the stream ended without an answer")
-        yield from self._finish()
+        return self._finish()
 
-    def _read_event(self, name: str, data: str) -> Iterator[StreamPart]:
-        if data.strip() == DONE:
-            yield from self._end(is_cut=False)
-        elif name == WHOLE:
-            yield from self.whole(parse_object(data))
-        else:
-            for chunk in objects_of(self._events, name, data):
-                yield from self._read_chunk(name, chunk)
-
-    def _read_chunk(self, name: str, chunk: Item) -> Iterator[StreamPart]:
+    @override
+    def take(self, name: str, event: Any) -> Iterator[StreamPart]:
+        if name == "error" and not is_object(event):
+            raise failure_of(event)
+        chunk = as_object(event)
         error = error_in(chunk, "choices", "usage", "id")
         if error is not None or name == "error":
             yield from self._refusal(chunk, chunk if error is None else error)

@@ -38,7 +38,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.reason import ContentPolicyError, UnknownError
 from fxai.models.prepared_tools import without_nulls
-from fxai.providers.http.event import JsonEvents, read_json
+from fxai.providers.http.event import read_json
 from fxai.providers.http.file_api import time_of
 from fxai.providers.http.reply import ReplyError, failure_of, form_error
 from fxai.providers.openai.options import mark, marks
@@ -72,30 +72,14 @@ def parse_object(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
         data = read_json(reply)
     except JSON_ERRORS as error:
         raise form_error(f"the answer is not JSON: {error}") from None
-    return _as_object(data)
+    return as_object(data)
 
 
-def _as_object(data: object) -> Item:
+def as_object(data: object) -> Item:
+    """Return the object. Raises `ReplyError` for another value."""
     if not is_object(data):
         raise form_error(f"the answer must be a JSON object, got {type(data).__name__}")
     return data
-
-
-def objects_of(events: JsonEvents, name: str, data: str) -> list[Item]:
-    """Return the objects of a stream that are complete after an event.
-
-    Args:
-        events: The reader of the stream.
-        name: The name of the event.
-        data: The data of the event.
-
-    Raises:
-        ReplyError: If the data is not an object. The data of an event with the name `error` is the error message.
-    """
-    try:
-        return [_as_object(one) for one in events.read(data)]
-    except JSON_ERRORS as error:
-        raise failure_of(data) if name == "error" else form_error(f"the answer is not JSON: {error}") from None
 
 
 def objects_in(item: Item, key: str) -> list[dict[str, Any]]:

@@ -337,7 +337,10 @@ def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str |
     match part.type:
         case "text":
             item = own.get("item")
-            return None if "item" not in own or _speaks(item) else ""
+            kind = str(item.get("type", "message")) if is_object(item) else ""
+            is_paired = kind.removesuffix("_output") in ("function_call", "custom_tool_call", "reasoning")
+            speaks = is_object(item) and item.get("role", "assistant") == "assistant" and not is_paired
+            return None if "item" not in own or speaks else ""  # an item needs no counterpart to be sent back
         case "reasoning" if "id" not in own:
             return _explain("reasoning of another API or provider", "it cannot verify it")
         case "reasoning" if not stored and not any(  # another part of the same item can have it
@@ -357,13 +360,6 @@ def _loss(stored: bool, part: AssistantContent, turn: AssistantMessage) -> str |
             return _explain(f"a generated file ({part.media_type})", "it accepts files only from users and tools")
         case _:
             return None
-
-
-def _speaks(item: object) -> bool:
-    """Return True if an item in metadata is content of the model that needs no counterpart. It can be any value."""
-    kind = str(item.get("type", "message")) if is_object(item) else ""
-    is_paired = kind.removesuffix("_output") in ("function_call", "custom_tool_call", "reasoning")
-    return is_object(item) and item.get("role", "assistant") == "assistant" and not is_paired
 
 
 def _explain(what: str, why: str) -> str:

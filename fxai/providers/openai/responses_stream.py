@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, final
 
 import msgspec
+from typing_extensions import override
 
 from fxai.messages.errors import error_in
 from fxai.messages.part import (
@@ -42,17 +43,16 @@ from fxai.messages.part import (
 )
 from fxai.messages.response import stream_of
 from fxai.models.answer_writer import AnswerWriter
-from fxai.providers.http.event import DONE, WHOLE, JsonEvents
-from fxai.providers.http.reply import cut, failure_of, parts_before_error
+from fxai.providers.http.reply import ReplyReader, cut, failure_of
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.reply import (
     Item,
+    as_object,
     finish_part,
     item_parts,
     kind_of_item,
     metadata_of,
     objects_in,
-    objects_of,
     parse_object,
     read_responses,
     source_of,
@@ -430,10 +430,11 @@ _EVENTS: Final[Mapping[str, Callable[[StreamItem, Item], Iterable[StreamPart]]]]
 
 
 @final
-class ResponsesReader:
+class ResponsesReader(ReplyReader):
     """A reader of the events of an answer. `read` returns the parts of an event; `end` checks the stream's end."""
 
     def __init__(self, sent: WireRequest) -> None:
+        super().__init__()
         self._sent = sent
         self._texts = text_blocks()
         self._reasoning = reasoning_blocks()
@@ -442,31 +443,26 @@ class ResponsesReader:
         self._newest: dict[int, int | str] = {}  # from an index to its newest item
         self._locations: dict[int | str, int] = {}  # from an item to its index
         self._shares_index = False
-        self._events = JsonEvents()
         self._latest: int | str = 0
         self._undecided: list[tuple[StreamItem, Item]] = []  # complete calls; later items show who runs them
         self._metadata: ResponseMetadata | None = None
         self._ends: list[AnyPart] = []  # the parts that determine how the turn ended
-        self.done: bool = False
-        """True if the answer is complete."""
 
-    def read(self, name: str, data: str) -> list[StreamPart]:
-        """Return the parts of an event. Unknown events have no parts.
+    @override
+    def take_whole(self, data: str) -> Iterable[StreamPart]:
+        return stream_of(read_responses(parse_object(data), self._sent))
 
-        Raises `ReplyError` if the event is invalid, or if it is an error.
-        """
+    @override
+    def take_end(self, *, is_cut: bool) -> Iterable[StreamPart]:
+        if is_cut:
+            raise cut("the response was complete")
+        return ()
 
-        def parts() -> Iterator[StreamPart]:
-            if name == WHOLE:
-                yield from stream_of(read_responses(parse_object(data), self._sent))
-                self.done = True
-                return
-            for event in objects_of(self._events, name, data):
-                yield from self._read_object(name, event)
-
-        return [] if self.done or data.strip() == DONE else parts_before_error(parts())
-
-    def _read_object(self, name: str, event: Item) -> Iterator[StreamPart]:
+    @override
+    def take(self, name: str, event: Any) -> Iterator[StreamPart]:
+        if name == "error" and not is_object(event):
+            raise failure_of(event)
+        event = as_object(event)
         kind = str(event.get("type") or name)
         error = _error_of(event, name, kind)
         if error is not None:
@@ -479,17 +475,6 @@ class ResponsesReader:
             self.done = True
             refusal = "".join(item.refusal for item in self._items.values())
             yield finish_part(_object(event, "response"), self._ends, refusal)
-
-    def end(self) -> list[StreamPart]:
-        """Return the last parts. Raises `ReplyError` if the stream ended before the response was complete."""
-
-        def parts() -> Iterator[StreamPart]:
-            for event in self._events.end():
-                yield from self._read_object("", event)
-            if not self.done:
-                raise cut("the response was complete")
-
-        return [] if self.done else parts_before_error(parts())
 
     def _parts(self, kind: str, event: Item) -> Iterable[StreamPart]:
         if kind in _EVENTS:

@@ -141,7 +141,14 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         given = os.environ.get(self.url_variable, "").strip()
         if given:
             return given
-        return _VARIABLE.sub(lambda found: _set(found[1]), self.base_url)
+
+        def value_of(found: re.Match[str]) -> str:
+            value = os.environ.get(found[1], "").strip().rstrip("/")
+            if not value:
+                raise LookupError(found[1])
+            return value
+
+        return _VARIABLE.sub(value_of, self.base_url)
 
     def takes_back(self, field: object) -> bool:
         """Return True if fxai sends this field of an earlier answer back unchanged."""
@@ -149,13 +156,6 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _VARIABLE: Final = re.compile(r"\{([A-Z_]+)\}")
-
-
-def _set(variable: str) -> str:
-    value = os.environ.get(variable, "").strip().rstrip("/")
-    if not value:
-        raise LookupError(variable)
-    return value
 
 
 COMPATIBLE: Final = Server(name="openai", needs_key=False)

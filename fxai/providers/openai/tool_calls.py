@@ -14,8 +14,8 @@ True
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -366,7 +366,12 @@ def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
     if kind == "mcp_approval_request":
         return [call, ApprovalRequest(id_, id_)]
     rest = _rest(item, (*fields, *_BESIDE))
-    picture = _picture(item) if kind == "image_generation_call" else []
+    picture: list[File] = []
+    if kind == "image_generation_call":
+        with suppress(ValueError, TypeError):  # the value is missing or is not base64
+            data = b64decode(item.get("result") or "", validate=True)
+            about = mark(id=item.get("id"))
+            picture = [File(media_type(item.get("output_format")), data, metadata=about)] if data else []
     if picture:
         rest.pop("result", None)
     return [call, *picture, _result(item, name, id_, rest, {})]
@@ -391,14 +396,6 @@ def _result(
 ) -> ToolResult:
     failed = item.get("status") == "failed" or item.get("error") is not None
     return ToolResult(id_, name, result, is_failure=failed, provider_executed=True, metadata=metadata)
-
-
-def _picture(item: Mapping[str, Any]) -> list[File]:
-    try:
-        data = b64decode(item.get("result") or "", validate=True)
-    except (NotBase64, ValueError, TypeError):  # the value is missing or is not base64
-        return []
-    return [File(media_type(item.get("output_format")), data, metadata=mark(id=item.get("id")))] if data else []
 
 
 def hosted_item(
