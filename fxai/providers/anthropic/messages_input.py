@@ -173,19 +173,11 @@ def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
     return with_cache({**extras, **body}, part.metadata)
 
 
-def result_block(part: ToolResultPart, toolset: str | None, lost: Callable[[FilePart], None]) -> dict[str, Any]:
-    """Return the block of the result of a local call. `toolset` is the toolset of the call.
+def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[str, Any]] | None:
+    """Convert a result for the model: a string unchanged, text and images as blocks, any other value as JSON text.
 
     The function calls `lost` with each file that the API does not accept. A note to the model replaces the file.
     """
-    content = _content(part.result, lost)
-    fields = {"content": content, "is_error": part.is_failure or None, "toolset_name": toolset}
-    known = {name: value for name, value in fields.items() if value is not None}
-    return with_cache({"type": "tool_result", "tool_use_id": part.id, **known}, part.metadata)
-
-
-def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[str, Any]] | None:
-    """Convert a result for the model: a string unchanged, text and images as blocks, any other value as JSON text."""
     if result is None:
         return None
     if isinstance(result, str):
@@ -568,9 +560,15 @@ class HistoryWriter:
             what = f"a file of type {part.media_type!r} in a tool's result"
             self.notes.warn("history", None, f"{what} is omitted: Anthropic's Messages API rejects it")
 
-        call = self._form.call(result.id)
-        named = None if call is None else self._tools.wire_call(call.name, call.params).toolset
-        return result_block(self._with_references(result), None if call is None else toolset_of(call, named), note_loss)
+        call, part = self._form.call(result.id), self._with_references(result)
+        wire = None if call is None else self._tools.wire_call(call.name, call.params)
+        fields = {
+            "content": _content(part.result, note_loss),
+            "is_error": part.is_failure or None,
+            "toolset_name": None if call is None or wire is None else toolset_of(call, wire.toolset),
+        }
+        known = {name: value for name, value in fields.items() if value is not None}
+        return with_cache({"type": "tool_result", "tool_use_id": part.id, **known}, part.metadata)
 
     def _with_references(self, part: ToolResultPart) -> ToolResultPart:
         """Return the result of a search as references to the deferred tools that it lists.

@@ -155,78 +155,6 @@ def _warn(notes: Notes, why: str) -> None:
     notes.warn("unsupported-option", "reasoning", f"reasoning: {why}")
 
 
-def thinks(body: Mapping[str, Any], facts: ModelFacts) -> bool:
-    """Return True if the model thinks before it answers a request.
-
-    Args:
-        body: The body of the request.
-        facts: The facts of the model, complete.
-    """
-    thinking: Any = body.get("thinking")
-    if is_object(thinking):
-        return thinking.get("type") in _ON
-    return bool(facts.reasons_by_default)
-
-
-# -- sampling
-
-
-def check_sampling(body: dict[str, Any], facts: ModelFacts, notes: Notes) -> None:
-    """Remove the sampling parameters that the model rejects from a request, each with a warning.
-
-    Args:
-        body: The body, which this function changes.
-        facts: The facts of the model, complete.
-        notes: The warnings of the request.
-    """
-    refused = None
-    if facts.sampling == "never" or thinks(body, facts):
-        when = "" if facts.sampling == "never" else " while it thinks"
-        refused = f"the model {facts.model!r} accepts no sampling parameters{when}"
-    for name in ("temperature", "top_p", "top_k"):
-        if name not in body:
-            continue
-        if refused is not None and not (name == "temperature" and body[name] == 1 and facts.sampling != "never"):
-            del body[name]
-            notes.warn("unsupported-option", name, f"{name}: fxai does not send it, because {refused}")
-    if "temperature" not in body:
-        return
-    if body["temperature"] > 1:
-        body["temperature"] = 1.0
-        notes.warn("unsupported-option", "temperature", "temperature: Anthropic accepts at most 1; fxai sends 1")
-    if body.pop("top_p", None) is not None:
-        why = "Anthropic accepts either temperature or top_p"
-        notes.warn("unsupported-option", "top_p", f"top_p: fxai does not send it, because {why}")
-
-
-# -- limits
-
-
-def answer_limit(request: ModelRequest, default: int | None, facts: ModelFacts, notes: Notes) -> int:
-    """Return the maximum number of tokens of an answer, within the limits of the model.
-
-    Args:
-        request: The request.
-        default: The limit of a request without one. None means the limit of the model.
-        facts: The facts of the model, complete.
-        notes: The warnings of the request.
-    """
-    limit = facts.max_output_tokens or 1
-    wanted = request.max_tokens or default
-    source = facts.sources.get("max_output_tokens")
-    is_sure = source is None or not source.assumed
-    most = limit if wanted is None else min(wanted, limit) if is_sure else wanted
-    if facts.window_limits_answer and facts.context_window is not None:
-        estimate = estimate_request(request).tokens
-        # the estimate of a prompt can be too low by a quarter
-        spaces = (facts.context_window - estimate * 5 // 4 - _MARGIN, facts.context_window - estimate)
-        most = min(most, next((space for space in spaces if space > 0), most))
-    if wanted is not None and most < wanted:
-        problem = f"the model {facts.model!r} accepts at most {most} for this request; fxai sends {most}"
-        notes.warn("unsupported-option", "max_tokens", f"max_tokens: {problem}")
-    return most
-
-
 VERSION: Final = "2026-10-21"
 """The version of the API in the headers of requests."""
 
@@ -356,7 +284,7 @@ def prepare_request(
     writing = _Writing(request, known, tools, notes, None if is_official else model)
     writing.conversation(cache)
     writing.calls(must=strict_json_schema is True)
-    writing.common(answer_limit(request, max_tokens, known, notes))
+    writing.common(max_tokens)
     if known.binds_thinking:
         writing.bind(model, options)
     return writing.finish({"model": model}, options, cache, stream=stream)
@@ -491,9 +419,24 @@ class _Writing:
         alone = {"type": "tool", "name": name, "disable_parallel_tool_use": True}
         fields["tool_choice"] = {"type": "any", **_one_at_a_time(choice)} if is_open else alone
 
-    def common(self, most: int) -> None:
-        """Write the options that all providers share, and add a warning for each unsupported option."""
-        request = self._request
+    def common(self, default: int | None) -> None:
+        """Write the options that all providers share, and add a warning for each unsupported option.
+
+        `default` is the limit of an answer if the request has no limit.
+        """
+        request, facts = self._request, self._facts
+        limit, wanted = facts.max_output_tokens or 1, request.max_tokens or default
+        source = facts.sources.get("max_output_tokens")
+        is_sure = source is None or not source.assumed
+        most = limit if wanted is None else min(wanted, limit) if is_sure else wanted
+        if facts.window_limits_answer and facts.context_window is not None:
+            estimate = estimate_request(request).tokens
+            # the estimate of a prompt can be too low by a quarter
+            spaces = (facts.context_window - estimate * 5 // 4 - _MARGIN, facts.context_window - estimate)
+            most = min(most, next((space for space in spaces if space > 0), most))
+        if wanted is not None and most < wanted:
+            problem = f"the model {facts.model!r} accepts at most {most} for this request; fxai sends {most}"
+            self._notes.warn("unsupported-option", "max_tokens", f"max_tokens: {problem}")
         self.body["max_tokens"] = most
         if request.temperature is not None:
             self.body["temperature"] = request.temperature
@@ -504,7 +447,7 @@ class _Writing:
             self._context = ContextManagement((edit,))
             self.body["context_management"] = msgspec.to_builtins(self._context)
         forced = _forces(self.body.get("tool_choice"))
-        fields = thinking_fields(request.reasoning, self._facts, most, self._notes, forced=forced)
+        fields = thinking_fields(request.reasoning, facts, most, self._notes, forced=forced)
         config: Mapping[str, Any] = fields.pop("output_config", {})
         self.body.update(fields)
         if config:
@@ -557,11 +500,32 @@ class _Writing:
             del body["thinking"]
             why = "the turn of the last calls does not start with thinking"
             self._notes.warn("unsupported-option", "reasoning", f"reasoning: fxai turns thinking off, because {why}")
-        check_sampling(body, self._facts, self._notes)
+        self._check_sampling(body)
         kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
         accepted = (*(self._facts.forced_calls_while_thinking or ()), "disabled", "between_tools")
         if kind is not None and kind not in accepted and _forces(body.get("tool_choice")):
             self._free(body, f"model {self._facts.model!r} does not support forced calls while it thinks ({kind})")
+
+    def _check_sampling(self, body: dict[str, Any]) -> None:
+        """Remove the sampling parameters that the model rejects, each with a warning."""
+        facts, thinking = self._facts, body.get("thinking")
+        refused = None
+        if facts.sampling == "never":
+            refused = f"the model {facts.model!r} accepts no sampling parameters"
+        elif thinking.get("type") in _ON if is_object(thinking) else facts.reasons_by_default:
+            refused = f"the model {facts.model!r} accepts no sampling parameters while it thinks"
+        for name in ("temperature", "top_p", "top_k"):
+            is_default = name == "temperature" and body.get(name) == 1 and facts.sampling != "never"
+            if name in body and refused is not None and not is_default:
+                del body[name]
+                self._notes.warn("unsupported-option", name, f"{name}: fxai does not send it, because {refused}")
+        if body.get("temperature", 0) > 1:
+            body["temperature"] = 1.0
+            problem = "temperature: Anthropic accepts at most 1; fxai sends 1"
+            self._notes.warn("unsupported-option", "temperature", problem)
+        if "temperature" in body and body.pop("top_p", None) is not None:
+            why = "Anthropic accepts either temperature or top_p"
+            self._notes.warn("unsupported-option", "top_p", f"top_p: fxai does not send it, because {why}")
 
     def _encode(self, body: dict[str, Any]) -> bytes:
         """Return the body as JSON, with a valid number and order of cache marks."""

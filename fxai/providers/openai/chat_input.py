@@ -202,8 +202,9 @@ class ChatWriter:
                 if "annotation" in marks(part) and self._server.takes_back("annotations"):
                     beside.setdefault("annotations", []).append(marks(part)["annotation"])
                 kept = marks(part).get("message")
-                taken = sorted(GOING_BACK.intersection(kept)) if is_object(kept) else ()
-                beside.update({key: kept[key] for key in taken if self._server.takes_back(key)})
+                if is_object(kept):
+                    taken = sorted(GOING_BACK.intersection(kept))
+                    beside.update({key: kept[key] for key in taken if self._server.takes_back(key)})
             elif "audio" in marks(part):
                 beside["audio"] = {"id": marks(part)["audio"]}
         return beside

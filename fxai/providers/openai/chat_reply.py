@@ -41,7 +41,6 @@ from fxai.messages.part import (
     ToolParamsEnd,
     ToolParamsStart,
 )
-from fxai.models.answer_writer import AnswerWriter
 from fxai.providers.http.reply import ReplyReader, cut, failure_of, form_error
 from fxai.providers.openai.chat_call import ChatCall, ChatCalls, ExecutedTools, failed_generation
 from fxai.providers.openai.chat_input import GOING_BACK, THOUGHTS
@@ -107,7 +106,6 @@ class ChatReader(ReplyReader):
         super().__init__()
         self._sent = sent
         self._texts = text_blocks()
-        self._writers: dict[str, AnswerWriter | None] = {}  # of answers whose form differs from the requested schema
         self._reasoning = reasoning_blocks()
         self._marks: dict[str, dict[str, Any]] = {}  # metadata of the reasoning by block
         self._calls = ChatCalls()
@@ -224,9 +222,7 @@ class ChatReader(ReplyReader):
     def _text(self, text: str, block: str = _TEXT) -> Iterable[StreamPart]:
         if not self._sent.is_buffered:
             return self._texts.write(block, text)
-        if block not in self._writers:
-            self._writers[block] = self._sent.answer_writer()
-        return self._texts.convert(block, text, self._writers[block])
+        return self._texts.convert(block, text, self._sent.answer_writer)
 
     def _piece(self, piece: Item) -> Iterable[StreamPart]:
         """Yield the parts of an item in a content list, as on Mistral: text, a thought, or unchanged data."""
@@ -334,7 +330,11 @@ class ChatReader(ReplyReader):
                 yield file_of(url)
         audio = message.get("audio")
         if is_object(audio):
-            self._sound.append(sound_data(audio.get("data")))
+            encoded = audio.get("data")
+            try:
+                self._sound.append(b64decode(encoded or "") if isinstance(encoded, str | None) else b"")
+            except ValueError as error:
+                raise form_error(f"audio is not base64: {error}") from None
             words = f"{self._audio.get('transcript', '')}{audio.get('transcript') or ''}"
             self._audio.update({key: audio[key] for key in ("id", "expires_at") if audio.get(key)})
             self._audio["transcript"] = words
@@ -435,7 +435,12 @@ class ChatReader(ReplyReader):
             else:
                 yield from self._texts.close(id_)
         if any(self._audio.values()) or any(self._sound):
-            yield sound_of(self._audio, b"".join(self._sound), self._sent)
+            options = self._sent.fields.get("audio")
+            form = (options.get("format") if is_object(options) else None) or "wav"
+            about = {key: self._audio.get(key) for key in ("transcript", "expires_at")}
+            metadata = mark(audio=self._audio.get("id"), **about)
+            media_type = "audio/pcm" if form == "pcm16" else f"audio/{form}"
+            yield File(media_type, b"".join(self._sound), metadata=metadata)
         yield from self._executed.end()
         if self._kept:
             yield from self._carry(mark(message=self._kept))
@@ -482,26 +487,6 @@ def file_of(url: str) -> File:
 
 _QUERY: Final = re.compile(r"[?#]")
 _IMAGES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif"}
-
-
-def sound_of(audio: Item, data: bytes, sent: WireRequest) -> File:
-    """Return the audio of a model in the format of the request. The metadata contains the transcript."""
-    options = sent.fields.get("audio")
-    form = options.get("format") if is_object(options) else None
-    about = mark(audio=audio.get("id"), transcript=audio.get("transcript"), expires_at=audio.get("expires_at"))
-    return File("audio/pcm" if form == "pcm16" else f"audio/{form or 'wav'}", data, metadata=about)
-
-
-def sound_data(encoded: object) -> bytes:
-    """Return the bytes of audio or of a piece of audio.
-
-    Raises:
-        ReplyError: If the data is not base64.
-    """
-    try:
-        return b64decode(encoded or "") if isinstance(encoded, str | None) else b""
-    except ValueError as error:
-        raise form_error(f"audio is not base64: {error}") from None
 
 
 # -- data outside the messages

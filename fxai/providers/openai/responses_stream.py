@@ -82,7 +82,7 @@ class Blocks:
     ['text-start', 'text-delta', 'text-delta', 'text-end']
     """
 
-    __slots__ = ("_converted", "_delta", "_end", "_start", "_texts")
+    __slots__ = ("_converted", "_delta", "_end", "_start", "_texts", "_writers")
 
     def __init__(
         self,
@@ -94,6 +94,7 @@ class Blocks:
         self._delta = delta
         self._end = end
         self._texts: dict[str, list[str]] = {}
+        self._writers: dict[str, AnswerWriter | None] = {}  # of answers whose form differs from the requested schema
         self._converted: set[str] = set()  # the blocks with pieces of an answer that a writer converted
 
     @property
@@ -122,8 +123,11 @@ class Blocks:
         self._texts[id_].append(delta)
         return parts
 
-    def convert(self, id_: str, delta: str, writer: AnswerWriter | None) -> list[StreamPart]:
+    def convert(self, id_: str, delta: str, make: Callable[[], AnswerWriter | None]) -> list[StreamPart]:
         """Convert a piece of an answer. Without a writer, or before its first text, delay the piece."""
+        if id_ not in self._writers:
+            self._writers[id_] = make()
+        writer = self._writers[id_]
         written = "" if writer is None else writer.feed(delta)
         if writer is None or not writer.has_written:
             return self.hold(id_, delta)
@@ -202,7 +206,7 @@ class StreamItem:
 
     __slots__ = (
         *("_call", "_deltas", "_done", "_item", "_key", "_locations", "_reasoning", "_sent", "_sources", "_texts"),
-        *("_whole", "_writers", "refusal"),
+        *("_whole", "refusal"),
     )
 
     def __init__(self, key: str, texts: Blocks, reasoning: Blocks, sent: WireRequest) -> None:
@@ -217,7 +221,6 @@ class StreamItem:
         self._sources: set[str] = set()
         self._done = False
         self._whole: Item = {}
-        self._writers: dict[str, AnswerWriter | None] = {}  # of answers whose form differs from the requested schema
         self.refusal: str = ""
         """The text of a refusal until now."""
 
@@ -274,9 +277,7 @@ class StreamItem:
             return self._texts.write(id_, delta, _REFUSED)
         if not self._sent.is_buffered:
             return self._texts.write(id_, delta)
-        if id_ not in self._writers:
-            self._writers[id_] = self._sent.answer_writer()
-        return self._texts.convert(id_, delta, self._writers[id_])
+        return self._texts.convert(id_, delta, self._sent.answer_writer)
 
     def annotation(self, event: Item) -> Iterable[StreamPart]:
         """Add a source of the text."""
