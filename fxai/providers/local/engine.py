@@ -166,8 +166,20 @@ class Engine:
         If the maximum number of concurrent runs is active, the new run stays pending. Raises `LocalError` if the
         context fills before or during the completion, or if llama.cpp rejects the prompt or fails.
         """
+
+        def work() -> Completed:
+            listener = _Listener(self, on_text, Unrepeated() if task.once else None)
+            with self._at_work():
+                if isinstance(task.prompt, str):
+                    self._held[0].handle_completions({"prompt": task.prompt, **_options(task)}, listener)
+                else:
+                    messages = [{"role": role, "content": content} for role, content in task.prompt]
+                    self._held[0].handle_chat_completions({"messages": messages, **_options(task)}, listener)
+                from_thread.check_cancelled()
+                return listener.result(task, self.setting.context)
+
         self._home.require()
-        return await in_thread(lambda: self._complete(task, on_text), limiter=self._limiter)
+        return await in_thread(work, limiter=self._limiter)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """Return the vectors of the strings, of length 1, and the tokens that they used. The engine must embed.
@@ -175,51 +187,58 @@ class Engine:
         The call can stay pending like `complete`. Raises `LocalError` if a string exceeds the context, or if llama.cpp
         fails.
         """
+
+        def work() -> tuple[list[list[float]], Usage]:
+            vectors: list[list[float]] = []
+            usage = Usage(input_tokens=0)
+            with self._at_work():
+                for text in texts:  # a single string per request, so that a cancelled run can stop after each string
+                    from_thread.check_cancelled()
+                    answered: dict[str, Any] = self._held[0].handle_embeddings({"input": [text]})
+                    if self.closed:
+                        raise LocalError(InternalProviderError(description="the model was released during the call"))
+                    if "error" in answered:
+                        raise LocalError(_reason_of(answered["error"], self.setting.context))
+                    vectors.append(answered["data"][0]["embedding"])
+                    usage += Usage(input_tokens=answered["usage"]["prompt_tokens"])
+            return vectors, usage
+
         self._home.require()
-        return await in_thread(lambda: self._embed(texts), limiter=self._limiter)
+        return await in_thread(work, limiter=self._limiter)
 
     async def count(self, prompts: Sequence[Prompt]) -> int:
         """Count the tokens that completions of these prompts would read together. The model computes nothing.
 
         Raises `LocalError` if llama.cpp rejects a prompt or fails.
         """
-        return await in_thread(lambda: self._count(prompts))
+
+        def work() -> int:
+            tokens = 0
+            with self._at_work():
+                for prompt in prompts:
+                    from_thread.check_cancelled()
+                    text = prompt
+                    if not isinstance(text, str):
+                        messages = [{"role": role, "content": content} for role, content in text]
+                        text = self._tell("/apply-template", {"messages": messages})["prompt"]
+                    marks = {"add_special": True, "parse_special": True}
+                    tokens += len(self._tell("/tokenize", {"content": text, **marks})["tokens"])
+            return tokens
+
+        return await in_thread(work)
 
     async def close(self) -> None:
         """Release the memory, threads, and socket of the model. This stops active runs. You can call it repeatedly."""
-        await shield(in_thread(self._close))
 
-    def _close(self) -> None:
-        with self._idle:
-            self.closed = True
-            self._idle.wait_for(lambda: self._running == 0)
-            self._held.clear()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        def work() -> None:
+            with self._idle:
+                self.closed = True
+                self._idle.wait_for(lambda: self._running == 0)
+                self._held.clear()
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _complete(self, task: Completion, on_text: OnText | None) -> Completed:
-        listener = _Listener(self, on_text, Unrepeated() if task.once else None)
-        with self._at_work():
-            if isinstance(task.prompt, str):
-                self._held[0].handle_completions({"prompt": task.prompt, **_options(task)}, listener)
-            else:
-                messages = [{"role": role, "content": content} for role, content in task.prompt]
-                self._held[0].handle_chat_completions({"messages": messages, **_options(task)}, listener)
-            from_thread.check_cancelled()
-            return listener.result(task, self.setting.context)
-
-    def _count(self, prompts: Sequence[Prompt]) -> int:
-        tokens = 0
-        with self._at_work():
-            for prompt in prompts:
-                from_thread.check_cancelled()
-                text = prompt
-                if not isinstance(text, str):
-                    messages = [{"role": role, "content": content} for role, content in text]
-                    text = self._tell("/apply-template", {"messages": messages})["prompt"]
-                marks = {"add_special": True, "parse_special": True}
-                tokens += len(self._tell("/tokenize", {"content": text, **marks})["tokens"])
-        return tokens
+        await shield(in_thread(work))
 
     def _tell(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request to llama.cpp's server through its socket. Its Python object has no tokenizer."""
@@ -241,21 +260,6 @@ class Engine:
         if answer.status != 200:
             raise LocalError(_reason_of(reply.get("error", {})))
         return dict(reply)
-
-    def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
-        vectors: list[list[float]] = []
-        usage = Usage(input_tokens=0)
-        with self._at_work():
-            for text in texts:  # a single string per request, so that a cancelled run can stop after each string
-                from_thread.check_cancelled()
-                answered: dict[str, Any] = self._held[0].handle_embeddings({"input": [text]})
-                if self.closed:
-                    raise LocalError(InternalProviderError(description="the model was released during the call"))
-                if "error" in answered:
-                    raise LocalError(_reason_of(answered["error"], self.setting.context))
-                vectors.append(answered["data"][0]["embedding"])
-                usage += Usage(input_tokens=answered["usage"]["prompt_tokens"])
-        return vectors, usage
 
     @contextmanager
     def _at_work(self) -> Generator[None]:

@@ -230,7 +230,16 @@ class ChatReader(ReplyReader):
         if kind == "thinking":
             if _TEXT in self._texts.ids and not self._sent.is_buffered:
                 yield from self._texts.close(_TEXT)
-            yield from self._think_in_content(piece)
+            thinking = piece.get("thinking")
+            pieces = objects_in(piece, "thinking")
+            if isinstance(thinking, str):
+                pieces = [{"type": "text", "text": thinking}]
+            rest = {key: one for key, one in piece.items() if key not in ("type", "thinking") and one is not None}
+            others = [dict(one) for one in pieces if one.get("type") != "text"]
+            if others:
+                rest["others"] = others
+            text = "".join(str(one.get("text") or "") for one in pieces if one.get("type") == "text")
+            yield from self._think(_CONTENT, text, {"field": _CONTENT, "detail": rest})
             return
         yield from self._end_reasoning()
         if kind == "text" and isinstance(piece.get("text"), str):
@@ -269,17 +278,6 @@ class ChatReader(ReplyReader):
         if detail:
             known["detail"] = detail
         yield from self._reasoning.write(block, text)
-
-    def _think_in_content(self, piece: Item) -> Iterable[StreamPart]:
-        """Yield a thought in a content list, with its text and its other fields."""
-        thinking = piece.get("thinking")
-        pieces = [{"type": "text", "text": thinking}] if isinstance(thinking, str) else objects_in(piece, "thinking")
-        rest = {key: value for key, value in piece.items() if key not in ("type", "thinking") and value is not None}
-        others = [dict(one) for one in pieces if one.get("type") != "text"]
-        if others:
-            rest["others"] = others
-        text = "".join(str(one.get("text") or "") for one in pieces if one.get("type") == "text")
-        yield from self._think(_CONTENT, text, {"field": _CONTENT, "detail": rest})
 
     def _end_reasoning(self) -> Iterable[StreamPart]:
         for block in self._reasoning.ids:
@@ -366,7 +364,12 @@ class ChatReader(ReplyReader):
     def _end_call(self, call: ChatCall) -> Iterable[StreamPart]:
         if self._sent.is_answer(call.name):
             return  # it has ended with the other texts
-        for one in self._inside(call):
+        params = self._whole_call(call).params if self._is_wrapper(call) else None
+        inside = [
+            ChatCall(f"{call.id}_{index}", name, [msgspec.json.encode(given).decode()], extras=call.extras)
+            for index, (name, given) in enumerate(unwrap_parallel(call.name, params) or (), 1)
+        ]
+        for one in inside or [call]:
             if not one.started:
                 yield self._start(one)
             elif one.custom:
@@ -376,16 +379,6 @@ class ChatReader(ReplyReader):
 
     def _is_wrapper(self, call: ChatCall) -> bool:
         return is_wrapper({"type": "function_call", "name": call.name}, self._sent.offer)
-
-    def _inside(self, call: ChatCall) -> list[ChatCall]:
-        """Return the calls that a call wraps, or the call itself."""
-        params = self._whole_call(call).params if self._is_wrapper(call) else None
-        inside = unwrap_parallel(call.name, params) or []
-        texts = [(name, msgspec.json.encode(given).decode()) for name, given in inside]
-        return [
-            ChatCall(f"{call.id}_{index}", name, [text], extras=call.extras)
-            for index, (name, text) in enumerate(texts, 1)
-        ] or [call]
 
     def _whole_call(self, call: ChatCall) -> ToolCall:
         offer = self._sent.offer

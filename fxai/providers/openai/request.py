@@ -30,7 +30,6 @@ from fxai.providers.openai.options import asks_usage, merge_options, option_fiel
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools, strict_keywords_of
-from fxai.schema.json_schema import JsonSchema
 from fxai.schema.request_form import CHAT, COMPATIBLE_CHAT, RESPONSES, RequestRules
 from fxai.schema.strict import OPENAI
 from fxai.tools.identity import NameConflictError
@@ -217,10 +216,8 @@ def prepare_request(
     if added:  # the conversation defines these tools
         left = offer.without(added, fields.pop("tools", ()))
         fields.update({"tools": left} if left else {})
-    if form is not None and form.tool is None:
-        fields.update(_format_field(form, request, known.api))
-    elif form is not None:
-        _ask_for(form, request, fields, known.api, able)
+    if form is not None:
+        _add_form(form, request, fields, known.api, able)
     merged = merge_options(fields, request.provider_options, known.api, known.server)
     if stream:
         merged["stream"] = True
@@ -399,26 +396,25 @@ def _format(
     return form.by_tool(name, offer.prepared.names, rules=_rules(known))
 
 
-def _format_field(form: AnswerForm, request: ModelRequest, api: Api) -> dict[str, Any]:
-    """Return the field with the form of the answer."""
+def _add_form(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], api: Api, facts: ModelFacts) -> None:
+    """Add the field with the form of the answer, or a tool for the answer.
+
+    If possible, force the model to call the tool unless the choice names another tool.
+    """
     schema = request.response_schema or form.asked
-    text = _description(schema)
-    name = answer_name(schema, request.response_name, "answer")
-    about = {"name": name, **({"description": text} if text else {}), "schema": form.document, "strict": not form.loose}
-    if api == "responses":
-        return {"text": {"format": {"type": "json_schema", **about}}}
-    return {"response_format": {"type": "json_schema", "json_schema": about}}
-
-
-def _description(schema: JsonSchema | None) -> str | None:
-    text = None if schema is None else schema.get("description")
-    return text if isinstance(text, str) and text.strip() else None
-
-
-def _ask_for(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], api: Api, facts: ModelFacts) -> None:
-    """Add a tool for the answer. If possible, force the model to call it unless the choice names another tool."""
+    found = schema.get("description")
+    text = found if isinstance(found, str) and found.strip() else None
+    if form.tool is None:
+        described = {"description": text} if text else {}
+        named = {"name": answer_name(schema, request.response_name, "answer"), **described}
+        about = {**named, "schema": form.document, "strict": not form.loose}
+        if api == "responses":
+            fields["text"] = {"format": {"type": "json_schema", **about}}
+        else:
+            fields["response_format"] = {"type": "json_schema", "json_schema": about}
+        return
     named = {"name": form.tool}
-    description = " ".join(filter(None, (_DESCRIPTION, _description(request.response_schema))))
+    description = f"{_DESCRIPTION} {text}" if text else _DESCRIPTION
     about = {**named, "description": description, "parameters": form.document}
     tool = {"function": about} if api == "chat" else {**about, "strict": False}
     among_others = "tools" in fields and fields.get("tool_choice") != "none"

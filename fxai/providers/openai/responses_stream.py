@@ -242,16 +242,14 @@ class StreamItem:
         kind = kind_of_item(item)
         if kind == "reasoning":
             yield from self._reasoning.open(f"{self._key}:0")
-        elif (kind in OURS or is_hosted(item, self._sent.offer)) and kind not in ANSWERED:
-            yield from self._start_call(item)
-
-    def _start_call(self, item: Item) -> Iterable[StreamPart]:
-        offer, kind = self._sent.offer, str(item["type"])
+            return
+        offer, hosted = self._sent.offer, is_hosted(item, self._sent.offer)
+        if kind in ANSWERED or not (kind in OURS or hosted):
+            return
         if kind == "function_call" and self._sent.is_answer(item.get("name")):
             return
         if is_wrapper(item, offer) or is_undecided(item, offer):
             return  # the parts start when the call ends and its kind is clear
-        hosted = is_hosted(item, offer)
         if hosted:
             name = hosted_name(item, offer)
         else:
@@ -332,20 +330,20 @@ class StreamItem:
 
     def end(self) -> Iterable[StreamPart]:
         """End the item with its received content, for a server that never sends the complete item."""
-        return () if self._done else self.finish(self._so_far())
-
-    def _so_far(self) -> Item:
+        if self._done:
+            return ()
         texts = [self._texts.text(id_) for id_ in self._texts.ids if id_.startswith(f"{self._key}:")]
         kind = str(self._item.get("type") or ("message" if texts else "unknown"))
         if kind in ("function_call", "custom_tool_call"):
-            return {**self._item, ("input" if self._is_custom else "arguments"): "".join(self._deltas)}
+            written = {"input" if self._is_custom else "arguments": "".join(self._deltas)}
+            return self.finish({**self._item, **written})
         if kind == "reasoning":
             pieces: dict[str, list[dict[str, str]]] = {"summary": [], "content": []}
             for (part, _), id_ in sorted(self._locations.items()):
                 pieces[part].append({"text": self._reasoning.text(id_)})
-            return {**self._item, **pieces}
+            return self.finish({**self._item, **pieces})
         content: list[dict[str, Any]] = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
-        return {**self._item, "type": kind, "content": content} if kind == "message" else self._item
+        return self.finish({**self._item, "type": kind, "content": content} if kind == "message" else self._item)
 
     def finish(self, item: Item, *, went_on: bool = False) -> Iterable[StreamPart]:
         """End the item: yield its missing content and its ends. `item_parts` documents `went_on`."""
@@ -353,13 +351,22 @@ class StreamItem:
             return
         self._done, self._whole = True, item
         parts = item_parts(item, self._sent, went_on=went_on) if item.get("type") else []
-        match item.get("type"):
-            case "reasoning":
-                yield from self._end_reasoning(item, parts)
-            case "message":
-                yield from self._end_message(parts)
-            case _:
-                yield from self._end_other(parts)
+        if item.get("type") == "reasoning":
+            yield from self._end_reasoning(item, parts)
+            return
+        is_message, location = item.get("type") == "message", 0
+        for part in parts:
+            if part.type == "text":
+                is_held = is_message and self._sent.is_buffered and not marks(part).get("refusal")
+                end = self._texts.end_answer if is_held else self._texts.close
+                yield from end(f"{self._key}:{location}", part.text, part.metadata)
+                location += is_message
+            elif part.type == "tool-call":
+                yield from self._end_call(part)
+            elif part.type == "tool-result" and part.provider_executed and self._call is not None:
+                yield msgspec.structs.replace(part, id=self._call)
+            elif part.type != "source" or part.id not in self._sources:
+                yield part
 
     def _end_reasoning(self, item: Item, parts: list[Part]) -> Iterable[StreamPart]:
         locations = [(kind, n) for kind in ("summary", "content") for n in range(len(objects_in(item, kind)))]
@@ -369,28 +376,6 @@ class StreamItem:
         for id_ in self._reasoning.ids:
             if id_.startswith(f"{self._key}:"):
                 yield from self._reasoning.close(id_)
-
-    def _end_message(self, parts: list[Part]) -> Iterable[StreamPart]:
-        location = 0
-        for part in parts:
-            if part.type == "text":
-                is_held = self._sent.is_buffered and not marks(part).get("refusal")
-                end = self._texts.end_answer if is_held else self._texts.close
-                yield from end(f"{self._key}:{location}", part.text, part.metadata)
-                location += 1
-            elif part.type == "source" and part.id not in self._sources:
-                yield part
-
-    def _end_other(self, parts: list[Part]) -> Iterable[StreamPart]:
-        for part in parts:
-            if part.type == "tool-call":
-                yield from self._end_call(part)
-            elif part.type == "text":
-                yield from self._texts.close(f"{self._key}:0", part.text, part.metadata)
-            elif part.type == "tool-result" and part.provider_executed and self._call is not None:
-                yield msgspec.structs.replace(part, id=self._call)
-            elif part.type != "reasoning":
-                yield part
 
     def _end_call(self, call: ToolCall) -> Iterable[StreamPart]:
         if self._call is None:
