@@ -20,7 +20,6 @@ __all__ = ["MEASURES", "THIN", "Measure", "circles", "measure", "participles", "
 
 THIN: Mapping[str, str] = {
     "fxai.cli.picture": "escape codes, which nothing else of the command line may write",
-    "fxai.providers.anthropic.media": "the twin of OpenAI's module, which has more",
     "fxai.tools.live_tools": "how what is made of a server's tools follows them: nothing of toolkits themselves",
     "fxai.ui.app_options": "how an application serves, apart from the application",
     "fxai.ui.event_stream": "a response of HTTP, which knows nothing of turns",

@@ -46,10 +46,9 @@ from fxai.providers.http.client import (
     key_of,
     open_client,
 )
+from fxai.providers.http.endpoint import FileApi, HttpFileStore, TokenCounter
 from fxai.providers.http.event import FIRST_FIELD
-from fxai.providers.http.file_api import FileApi, HttpFileStore
 from fxai.providers.http.reply import ReplyError, read_event_body, stream_reply
-from fxai.providers.http.token_counter import TokenCounter
 from fxai.providers.http.transport import Secret
 from fxai.tools.identity import NameConflictError
 

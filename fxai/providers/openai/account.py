@@ -24,7 +24,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.reason import ModelUnavailableError
 from fxai.models.file_store import FileIndex, FileStore
 from fxai.providers.http.client import Client, ConnectionOptions, Key, PoolOptions, check_options, key_of, open_client
-from fxai.providers.http.file_api import FileApi, HttpFileStore
+from fxai.providers.http.endpoint import FileApi, HttpFileStore
 from fxai.providers.http.transport import Secret
 from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, Server
 

@@ -42,7 +42,6 @@ from fxai.messages.part import (
     ToolParamsStart,
 )
 from fxai.providers.http.reply import ReplyReader, cut, failure_of, form_error
-from fxai.providers.openai.chat_call import ChatCall, ChatCalls, ExecutedTools, failed_generation
 from fxai.providers.openai.chat_input import GOING_BACK, THOUGHTS
 from fxai.providers.openai.options import mark
 from fxai.providers.openai.reply import (
@@ -58,7 +57,14 @@ from fxai.providers.openai.reply import (
 )
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.responses_stream import json_piece, reasoning_blocks, text_blocks
-from fxai.providers.openai.tool_calls import is_wrapper, unwrap_parallel
+from fxai.providers.openai.tool_calls import (
+    ChatCall,
+    ChatCalls,
+    ExecutedTools,
+    failed_generation,
+    is_wrapper,
+    unwrap_parallel,
+)
 from fxai.schema.data import is_array, is_object
 
 _TEXT, _REFUSAL, _CONTENT, _DETAILS = "text", "refusal", "content", "reasoning_details"

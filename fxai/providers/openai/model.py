@@ -31,12 +31,11 @@ from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
 from fxai.providers.http.client import Client
+from fxai.providers.http.endpoint import TokenCounter
 from fxai.providers.http.event import FIRST_FIELD, Event
 from fxai.providers.http.reply import ReplyError, read_event_body, stream_reply
-from fxai.providers.http.token_counter import TokenCounter
 from fxai.providers.openai.account import BASE_URL, MODULE, AccountOptions, address, open_account
 from fxai.providers.openai.background import Background, BackgroundResponse
-from fxai.providers.openai.chat_call import is_refused_call
 from fxai.providers.openai.chat_reply import ChatReader, read_chat
 from fxai.providers.openai.known_models import facts_at
 from fxai.providers.openai.options import NAME
@@ -45,6 +44,7 @@ from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_r
 from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_items
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, Server, server_at, server_of
+from fxai.providers.openai.tool_calls import is_refused_call
 from fxai.providers.openai.tool_encoding import Api
 
 _UNSTREAMED: Final = ("2h", "8h")  # background windows without a stream

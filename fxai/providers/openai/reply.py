@@ -38,8 +38,8 @@ from fxai.messages.part import (
 )
 from fxai.messages.reason import ContentPolicyError, UnknownError
 from fxai.models.prepared_tools import without_nulls
+from fxai.providers.http.endpoint import time_of
 from fxai.providers.http.event import read_json
-from fxai.providers.http.file_api import time_of
 from fxai.providers.http.reply import ReplyError, failure_of, form_error
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest

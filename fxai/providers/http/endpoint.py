@@ -1,6 +1,7 @@
-"""The service `FileStore` over HTTP. Use it for a provider whose API uploads, describes, lists, and deletes files.
+"""The endpoints beside the models of a provider: files and token counts.
 
-A provider describes its API with a `FileApi`. `HttpFileStore` sends the requests.
+A provider that uploads, describes, lists, and deletes files describes its API with a `FileApi`. `HttpFileStore` is the
+service `FileStore` over this API. `TokenCounter` estimates counts for servers that may have no endpoint for counts.
 
 >>> data = {"id": "file_1", "filename": "report.pdf", "mime_type": "application/pdf", "size_bytes": 9}
 >>> read_file(data).part.data
@@ -21,12 +22,16 @@ from typing_extensions import override
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect
-from fxai.messages.errors import AiError
+from fxai.messages.errors import AiError, reason_of_status
 from fxai.messages.message import FilePart
-from fxai.messages.reason import InvalidOutputError
+from fxai.messages.part import WarningPart
+from fxai.messages.reason import InvalidOutputError, ModelUnavailableError
 from fxai.models.file_store import FileIndex, FileStore, Page, UploadedFile, media_type_of, missing_file
+from fxai.models.model_request import ModelRequest
+from fxai.models.token_count import TokenCount, estimate_request, read_count
 from fxai.providers.http.client import Client, HttpResponse
 from fxai.providers.http.reply import ReplyError, form_error
+from fxai.providers.http.transport import Secret
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _A = TypeVar("_A")
@@ -203,3 +208,59 @@ class HttpFileStore(FileStore):
 def _is_no_id(file_id: str) -> bool:
     """Return True if the string, as a part of an address, names a folder instead of a file."""
     return file_id in ("", ".", "..")
+
+
+@final
+class TokenCounter:
+    """A counter of tokens that calls one server. After the server's first refusal, it estimates all counts.
+
+    Args:
+        client: The client that sends the requests.
+        module: The name of the origin in errors.
+        why: The warning of an estimate. It states that the server does not count tokens.
+    """
+
+    def __init__(self, client: Client, module: str, why: str) -> None:
+        self._client = client
+        self._module = module
+        self._why = why
+        self._counts = True  # False after the server refused to count
+
+    def count(
+        self,
+        request: ModelRequest,
+        path: str,
+        encode: Effect[bytes, AiError],
+        warnings: tuple[WarningPart, ...],
+        headers: Mapping[str, str | Secret] = {},
+    ) -> Effect[TokenCount, AiError]:
+        """Return the number of tokens of a request. If the server cannot count them, estimate them and add a warning.
+
+        Args:
+            request: The request to count.
+            path: The path of the server's endpoint, relative to the client's address.
+            encode: An effect that returns the body of the count request.
+            warnings: Warnings for parts of the request that the body omits.
+            headers: Additional headers.
+
+        Fails with:
+            AiError: If `encode` fails, if the client cannot reach the server, or if the model is unknown.
+        """
+
+        def read(answer: HttpResponse) -> Effect[TokenCount, AiError]:
+            tokens = None if answer.is_missing else read_count(answer.body)
+            if tokens is not None:
+                return fx.succeed(TokenCount(tokens, "provider", warnings))
+            reason = reason_of_status(answer.status, answer.body, {}) if answer.is_missing else None
+            if isinstance(reason, ModelUnavailableError):
+                return fx.fail(AiError(self._module, "count", reason))
+            self._counts = False
+            return fx.succeed(estimate_request(request, self._why))
+
+        def ask() -> Effect[TokenCount, AiError]:
+            if not self._counts:
+                return fx.succeed(estimate_request(request, self._why))
+            options: Any = {"method": "count", "headers": headers, "accept": "*/*", "may_be_missing": True}
+            return encode.flat_map(lambda body: self._client.post(path, body, **options)).flat_map(read)
+
+        return fx.suspend(ask)
