@@ -208,7 +208,8 @@ def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
     Anthropic's documentation names a key for arguments that are not JSON.
     """
     wire = tools.wire_call(part.name, part.params)
-    own, given = own_metadata(part.metadata), {} if wire.params is None else wire.params
+    own = own_metadata(part.metadata)
+    given: Any = {} if wire.params is None else wire.params
     if part.params_text is not None:
         given = {"INVALID_JSON": part.params_text}
     elif not is_object(given):
@@ -513,7 +514,7 @@ class HistoryWriter:
         notes: list[str] = []
         written = self._messages
         if left_out:
-            written = []
+            written = list[dict[str, Any]]()
             for one in self._messages:
                 _append(written, one["role"], [block for block in one["content"] if id(block) not in left_out])
         moved, written = _demote(written, notes) if self._is_misplaced or left_out else (_NO_TOOLS, written)

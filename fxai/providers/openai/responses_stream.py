@@ -365,7 +365,7 @@ class StreamItem:
                 yield from self._end_call(part)
             elif part.type == "tool-result" and part.provider_executed and self._call is not None:
                 yield msgspec.structs.replace(part, id=self._call)
-            elif part.type != "source" or part.id not in self._sources:
+            elif part.type != "reasoning" and not (part.type == "source" and part.id in self._sources):
                 yield part
 
     def _end_reasoning(self, item: Item, parts: list[Part]) -> Iterable[StreamPart]:
