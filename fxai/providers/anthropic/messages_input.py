@@ -374,9 +374,14 @@ class _ToolChanges:
 
     def blocks(self, message: SystemMessage) -> list[dict[str, Any]]:
         """Return the blocks of the changes in a system message."""
-        found = [self._add(name) for name in message.added_tools]
-        found += [self._remove(name) for name in message.removed_tools]
-        return [block for block in found if block is not None]
+        blocks = [block for name in message.added_tools if (block := self._add(name)) is not None]
+        for name in message.removed_tools:
+            if self._definition(name) is not None:
+                wire = self._tools.naming.sent(name)
+                self._removed.add(wire)
+                self.betas[_BY_VALUE if self.added else _BY_NAME] = None
+                blocks.append({"type": "tool_removal", "tool": {"type": "tool_reference", "name": wire}})
+        return blocks
 
     def leave(self, message: SystemMessage) -> None:
         """Add a warning for each change of a message that the request cannot contain."""
@@ -398,14 +403,6 @@ class _ToolChanges:
         self.betas[_BY_VALUE] = None
         plain = {key: value for key, value in definition.items() if key != "cache_control"}
         return {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": plain}}
-
-    def _remove(self, name: str) -> dict[str, Any] | None:
-        if self._definition(name) is None:
-            return None
-        self._removed.add(self._tools.naming.sent(name))
-        self.betas[_BY_VALUE if self.added else _BY_NAME] = None
-        reference = {"type": "tool_reference", "name": self._tools.naming.sent(name)}
-        return {"type": "tool_removal", "tool": reference}
 
     def _definition(self, name: str) -> dict[str, Any] | None:
         if self._definitions is None:

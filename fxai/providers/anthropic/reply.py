@@ -202,7 +202,13 @@ class Blocks:
             case "tool_use":
                 return [self._call(block, pointer)]
             case "server_tool_use" | "mcp_tool_use":
-                return [self._hosted_call(block, pointer)]
+                id_, name = text_at(block, "id", pointer), self.name_of(block, pointer)
+                self._names[id_] = name
+                params = block.get("input")
+                broken, metadata = _unread(params), _extras(block, "type", "name", "caller", "server_name")
+                params = params if broken is None else None
+                about: dict[str, Any] = {"params_text": broken, "metadata": metadata}
+                return [ToolCall(id_, name, params, provider_executed=True, **about)]
             case _ if kind.endswith("_tool_result"):
                 return [self._result(block, kind, pointer)]
             case _:
@@ -260,26 +266,20 @@ class Blocks:
     def _new_sources(self, citations: list[Any]) -> Iterable[Source]:
         """Yield the sources of citations, each only once per message."""
         for citation in filter(is_object, citations):
-            source = self._source(citation)
-            if source is None:
+            name, url = f"source-{len(self._sources)}", citation.get("url") or citation.get("source")
+            location, documents = citation.get("document_index"), self._sent.documents
+            if isinstance(url, str):
+                source = Source(name, _text(citation, "title"), url)
+            elif isinstance(location, int):
+                document = documents[location] if 0 <= location < len(documents) else Document()
+                title = _text(citation, "document_title") or document.title
+                source = Source(name, title, media_type=document.media_type or "application/octet-stream")
+            else:
                 continue
             key = (source.url, source.title, source.media_type, str(citation.get("document_index")))
             if key not in self._sources:
                 self._sources.add(key)
                 yield source
-
-    def _source(self, citation: dict[str, Any]) -> Source | None:
-        name = f"source-{len(self._sources)}"
-        url = citation.get("url") or citation.get("source")
-        if isinstance(url, str):
-            return Source(name, _text(citation, "title"), url)
-        location = citation.get("document_index")
-        if not isinstance(location, int):
-            return None
-        documents = self._sent.documents
-        document = documents[location] if 0 <= location < len(documents) else Document()
-        title = _text(citation, "document_title") or document.title
-        return Source(name, title, media_type=document.media_type or "application/octet-stream")
 
     def _call(self, block: dict[str, Any], pointer: str) -> Part:
         wire = text_at(block, "name", pointer)
@@ -301,14 +301,6 @@ class Blocks:
             return ToolCall(id_, self.name_of(block, pointer), None, params_text=broken, metadata=metadata)
         name, params = self._sent.tools.call(wire, params, toolset=toolset)
         return ToolCall(id_, name, params, metadata=metadata)
-
-    def _hosted_call(self, block: dict[str, Any], pointer: str) -> Part:
-        id_, name = text_at(block, "id", pointer), self.name_of(block, pointer)
-        self._names[id_] = name
-        broken = _unread(block.get("input"))
-        metadata = _extras(block, "type", "name", "caller", "server_name")
-        params = None if broken is not None else block.get("input")
-        return ToolCall(id_, name, params, provider_executed=True, params_text=broken, metadata=metadata)
 
     def _result(self, block: dict[str, Any], kind: str, pointer: str) -> Part:
         id_ = text_at(block, "tool_use_id", pointer)

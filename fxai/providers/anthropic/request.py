@@ -102,11 +102,11 @@ def thinking_fields(
     if kind is not None and forced and kind not in (facts.forced_calls_while_thinking or ()):
         _warn(notes, f"the model {facts.model!r} cannot think while it must call a tool; fxai turns thinking off")
         return _effort_fields(effort, facts.efforts_without_thinking or (), facts, notes)
-    thinking = (
-        {} if kind is None else {"type": "adaptive"} if kind == "adaptive" else _budget(effort, facts, max_tokens)
-    )
+    thinking: dict[str, Any] = {} if kind is None else {"type": kind}
+    least, budget = facts.thinking_budget_min or 0, min(_BUDGETS[effort], max_tokens // 2)
+    if kind == "enabled":
+        thinking = {} if budget < least else {"type": "enabled", "budget_tokens": budget}
     if kind == "enabled" and not thinking:
-        least = facts.thinking_budget_min or 0
         _warn(notes, f"a thinking budget needs at least {least} tokens. Set max_tokens to at least {2 * least}.")
     accepted = _levels(facts) if thinking else facts.efforts_without_thinking or ()
     fields = _effort_fields(effort, accepted, facts, notes)
@@ -131,11 +131,6 @@ def _turn_off(facts: ModelFacts, notes: Notes) -> dict[str, Any]:
     _warn(notes, f"the model {facts.model!r} cannot turn thinking off; fxai sends the effort {least!r}")
     thinking = {"thinking": {"type": "adaptive"}} if "adaptive" in types else {}
     return {**thinking, "output_config": {"effort": least}}
-
-
-def _budget(effort: ReasoningEffort, facts: ModelFacts, max_tokens: int) -> dict[str, Any]:
-    budget = min(_BUDGETS[effort], max_tokens // 2)
-    return {} if budget < (facts.thinking_budget_min or 0) else {"type": "enabled", "budget_tokens": budget}
 
 
 def _effort_fields(

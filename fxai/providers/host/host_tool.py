@@ -15,16 +15,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, cast, final, overload
 
 import msgspec
-from returns.result import Failure, Result, Success
+from returns.result import Failure, Success
 from typing_extensions import TypeForm, TypeVar, Unpack
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf, Gen
 from fxai.providers.host.host import Host, HostFailure, HostOptions, HostProblem, Program, program_of
 from fxai.providers.host.protocol import Delta, HostProgress, Message, encode_line
-from fxai.providers.host.protocol import Result as Answer
 from fxai.schema.codec import Schema
-from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.handler import HandlerOf
 from fxai.tools.source import ToolSource
@@ -170,17 +168,13 @@ def _call(made: AnyTool, host: Host, program: Program, params: Any, context: Cal
         return fx.fail(HostFailure(program.name, "invalid-output", problem)).as_(None)
 
     answer = yield from host.exchange(compose, hear)
-    found = _value(made, answer, "".join(pieces))
+    if answer.value is not msgspec.UNSET:
+        found = made.success.decode(answer.value)
+    else:  # the success is text, or JSON in the text
+        text = "".join(pieces) if answer.text is None else answer.text
+        found = made.success.decode(text)
+        found = found if isinstance(found, Success) else made.success.decode_json(text)
     if isinstance(found, Failure):
         problem = f"the result does not match the success type of {made.name!r}: {found.failure()}"
         return (yield from fx.fail(HostFailure(program.name, "invalid-output", problem)))
     return found.unwrap()
-
-
-def _value(made: AnyTool, answer: Answer, pieces: str) -> Result[Any, DecodeFailure]:
-    """Decode the success of an answer from its value, its text, or the JSON in its text."""
-    if answer.value is not msgspec.UNSET:
-        return made.success.decode(answer.value)
-    text = pieces if answer.text is None else answer.text
-    problem = made.success.decode(text)
-    return problem if isinstance(problem, Success) else made.success.decode_json(text)

@@ -303,7 +303,11 @@ class _Listener:
             self.ended = choice.get("finish_reason") or self.ended
             self._emit_text(text if self.new is None else self.new.take(text))
         if self.new is not None and self.new.ended and self.ended is None:
-            self.last, self.ended = {"usage": _usage_of(chunk["timings"])}, "stop"
+            timings = chunk["timings"]  # llama.cpp did not report the usage yet
+            read, wrote = timings["prompt_n"] + timings["cache_n"], timings["predicted_n"]
+            usage = {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
+            details = {"prompt_tokens_details": {"cached_tokens": timings["cache_n"]}}
+            self.last, self.ended = {"usage": {**usage, **details}}, "stop"
             return True
         return "error" in chunk
 
@@ -359,18 +363,6 @@ class _SocketConnection(HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
-
-
-def _usage_of(timings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the usage of a reply that was stopped before llama.cpp reported the usage."""
-    cached, wrote = timings["cache_n"], timings["predicted_n"]
-    read = timings["prompt_n"] + cached
-    return {
-        "prompt_tokens": read,
-        "completion_tokens": wrote,
-        "total_tokens": read + wrote,
-        "prompt_tokens_details": {"cached_tokens": cached},
-    }
 
 
 def _options(task: Completion) -> dict[str, Any]:

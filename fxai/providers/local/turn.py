@@ -118,7 +118,12 @@ class LocalTurn:
         if chosen is not None:
             reason = await self._call(chosen, problem, grammars[chosen.name])
         elif shape is not None and answer is not None:
-            reason = await self._answer_structured(answer, shape)
+            speaking = _Speaking(self.emit)
+            done, value = await self._json(recipe.structuring(self.talk), shape, answer.to_dict(), speaking)
+            speaking.end()
+            if isinstance(value, _Wrong) and done.ended != "length":
+                raise LocalError(StructuredOutputError(done.text.strip(), value.pointer, value.problem))
+            reason = done.ended
         elif self.quotes_results and self.talk.current.calls:
             speaking = _Speaking(self.emit)
             speaking("\n".join(call.result for call in self.talk.current.calls if call.result))
@@ -189,15 +194,6 @@ class LocalTurn:
             raise LocalError(InvalidOutputError(f"parameters of {chosen.name!r}: {params.problem}", params.pointer))
         self.emit(ToolCall(id_, chosen.name, params, dynamic=dynamic))
         return "tool-calls"
-
-    async def _answer_structured(self, schema: JsonSchema, held: Grammar) -> FinishReason:
-        speaking = _Speaking(self.emit)
-        prompt = recipe.structuring(self.talk)
-        done, value = await self._json(prompt, held, schema.to_dict(), speaking)
-        speaking.end()
-        if isinstance(value, _Wrong) and done.ended != "length":
-            raise LocalError(StructuredOutputError(done.text.strip(), value.pointer, value.problem))
-        return done.ended
 
     async def _json(
         self, prompt: str, held: Grammar, schema: Mapping[str, Any] | bool, on_text: OnText

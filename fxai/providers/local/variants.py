@@ -141,7 +141,12 @@ class Variants:
             raise LocationError(site.pointer, "schema", "a schema must be an object or a boolean")
         if site.pointer in self._open:
             raise LocationError(site.pointer, "$ref", _CIRCLE)
-        _refuse(site)
+        for keyword, why in _REFUSED.items():
+            is_harmless = (keyword == "if" and not site.schema.keys() & {"then", "else"}) or (
+                keyword == "unevaluatedItems" and isinstance(site.schema.get(keyword), bool)
+            )
+            if keyword in site.schema and not is_harmless:
+                raise LocationError(site.pointer, keyword, why)
         forms = [_own_form(site)]
         self._open.add(site.pointer)
         for keyword in ("anyOf", "oneOf"):
@@ -260,16 +265,6 @@ _OBJECT_KEYWORDS: Final = frozenset(
         "dependencies",
     }
 )
-
-
-def _refuse(site: Site) -> None:
-    schema = site.schema
-    for keyword, why in _REFUSED.items():
-        harmless = (keyword == "if" and not schema.keys() & {"then", "else"}) or (
-            keyword == "unevaluatedItems" and isinstance(schema.get(keyword), bool)
-        )
-        if keyword in schema and not harmless:
-            raise LocationError(site.pointer, keyword, why)
 
 
 def _required_names(site: Site) -> tuple[str, ...]:

@@ -370,7 +370,12 @@ def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
     kept = {key: item.get(key) for key in (*_BESIDE, "created_by")}
     if kind in PAIRED and item.get("status") != "completed":
         kept["status"] = item.get("status")
-    params = without_nulls({key: _arguments(key, item.get(key)) for key in fields if item.get(key) is not None})
+    given = {key: item[key] for key in fields if item.get(key) is not None}
+    text = given.get("arguments")
+    read = parse_json(text) if isinstance(text, str) and text.strip() else None
+    if isinstance(read, Success) and is_object(read.unwrap()):  # some items contain JSON text
+        given["arguments"] = read.unwrap()
+    params = without_nulls(given)
     call = ToolCall(id_, name, params, provider_executed=True, metadata=mark(type=kind, **kept))
     if kind in PAIRED:
         return [call]
@@ -386,14 +391,6 @@ def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
     if picture:
         rest.pop("result", None)
     return [call, *picture, _result(item, name, id_, rest, {})]
-
-
-def _arguments(key: str, value: Any) -> Any:
-    """Return the arguments of a call. Parse JSON text, which some items contain, and keep any other string."""
-    if key != "arguments" or not isinstance(value, str):
-        return value
-    read = parse_json(value) if value.strip() else None
-    return read.unwrap() if isinstance(read, Success) and is_object(read.unwrap()) else value
 
 
 def _rest(item: Mapping[str, Any], without: tuple[str, ...]) -> dict[str, Any]:
@@ -495,7 +492,11 @@ class ChatCalls:
 
     def add(self, piece: Item) -> ChatCall:
         """Add a piece to its call and return the call."""
-        kind, fields = _kind_and_fields(piece)
+        # the kind of a piece, function or custom tool, from `type` or from its nonempty field
+        function, custom, kind = piece.get("function"), piece.get("custom"), piece.get("type")
+        is_custom = kind == "custom" or (kind != "function" and is_object(custom) and not is_object(function))
+        kind, found = ("custom", custom) if is_custom else ("function", function)
+        fields: Item = found if is_object(found) else {}
         name, text = (
             str(fields.get("name") or ""),
             arguments_text(fields.get("input" if kind == "custom" else "arguments")),
@@ -563,15 +564,6 @@ _PLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONG: Final = 40  # characters of an answer's id in the ids of its calls
 
 
-def _kind_and_fields(piece: Item) -> tuple[str, Item]:
-    """Return the kind of a piece, function or custom tool, from `type` or from its nonempty field."""
-    function, custom = piece.get("function"), piece.get("custom")
-    kind = piece.get("type")
-    if kind == "custom" or (kind != "function" and is_object(custom) and not is_object(function)):
-        return "custom", custom if is_object(custom) else {}
-    return "function", function if is_object(function) else {}
-
-
 # -- calls that a server rejected
 
 
@@ -594,9 +586,14 @@ def failed_generation(error: object) -> list[tuple[str, str]] | None:
     data = read.unwrap() if isinstance(read, Success) else None
     if is_object(data) and is_array(data.get("tool_calls")):
         data = data["tool_calls"]
-    calls = [_refused_call(one) for one in (data if is_array(data) else [data])]
-    found = [call for call in calls if call is not None]
-    return found if found and len(found) == len(calls) else None
+    found: list[tuple[str, str]] = []
+    for one in data if is_array(data) else [data]:
+        fields = one.get("function", one) if is_object(one) else None
+        name = fields.get("name") if is_object(fields) else None
+        if not is_object(fields) or not isinstance(name, str) or not name:
+            return None
+        found.append((name, arguments_text(fields.get("arguments", fields.get("parameters", {})))))
+    return found or None
 
 
 def is_refused_call(body: bytes) -> bool:
@@ -606,14 +603,6 @@ def is_refused_call(body: bytes) -> bool:
     read = parse_json(body)
     data = read.unwrap() if isinstance(read, Success) else None
     return failed_generation(data.get("error") if is_object(data) else None) is not None
-
-
-def _refused_call(data: object) -> tuple[str, str] | None:
-    fields = data.get("function", data) if is_object(data) else None
-    name = fields.get("name") if is_object(fields) else None
-    if not is_object(fields) or not isinstance(name, str) or not name:
-        return None
-    return name, arguments_text(fields.get("arguments", fields.get("parameters", {})))
 
 
 # -- tools that a server ran

@@ -123,7 +123,17 @@ class Writer:
     def extras(self, tool: AnyTool) -> dict[str, Any]:
         """Return the supported fields of a tool except its name, description, and schema."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
-        extras, provided = _extras(tool), tool.provider is not None
+        options, schema = options_of(tool, "openai", _Options), tool.get(OutputSchema)
+        annotated: dict[str, Any] = {
+            "defer_loading": tool.get(DeferLoading) or None,
+            "allowed_callers": tool.get(AllowedCallers) or None,
+            "output_schema": None if schema is None else schema.to_dict(),
+            "namespace": tool.get(Namespace),
+        }
+        plain = {name: getattr(options, attribute) for name, attribute in option_names(_Options).items()}
+        given = {**annotated, **{name: value for name, value in plain.items() if value is not None}}
+        extras = {name: value for name, value in given.items() if value is not None}
+        provided = tool.provider is not None
         missing = {
             "input examples": bool(tool.input_examples),
             "cache control": tool.get(CacheControl) is not None,
@@ -163,20 +173,6 @@ class Writer:
             form = dict(args["format"])
             args["format"] = {"type": form.pop("type"), "grammar": form}
         return {"type": kind, "custom": {"name": wire, **args}}
-
-
-def _extras(tool: AnyTool) -> dict[str, Any]:
-    options = options_of(tool, "openai", _Options)
-    schema = tool.get(OutputSchema)
-    annotated: dict[str, Any] = {
-        "defer_loading": tool.get(DeferLoading) or None,
-        "allowed_callers": tool.get(AllowedCallers) or None,
-        "output_schema": None if schema is None else schema.to_dict(),
-        "namespace": tool.get(Namespace),
-    }
-    plain = {name: getattr(options, attribute) for name, attribute in option_names(_Options).items()}
-    extras = {**annotated, **{name: value for name, value in plain.items() if value is not None}}
-    return {name: value for name, value in extras.items() if value is not None}
 
 
 # the types that a tool choice on Responses can name directly; a choice of another type uses a list of allowed tools
