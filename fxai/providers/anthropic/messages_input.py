@@ -128,8 +128,6 @@ def _source(part: FilePart, kind: str) -> dict[str, Any]:
     raise refusal(f"Anthropic does not accept files of type {media_type!r}. Use one of: {known}.")
 
 
-_CONTINUE: Final = "Continue."
-_DENIED: Final = "Tool call execution denied."
 _FILE_FIELDS: Final = frozenset({"media_type", "data", "file_name"})
 _BLOCK_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"text"}),
@@ -250,7 +248,7 @@ def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[s
     if isinstance(result, str):
         return result
     if is_object(result) and result.get("type") == "execution-denied":
-        return str(result.get("reason") or _DENIED)
+        return str(result.get("reason") or "Tool call execution denied.")
     contents = [  # the API rejects empty text
         one
         for one in (result if is_array(result) else ())
@@ -541,7 +539,7 @@ class HistoryWriter:
             return messages
         problem = f"model {self._facts.model!r} does not accept an assistant message at the end"
         notes.append(f"{problem}: fxai appends a user message that asks it to continue")
-        messages.append({"role": "user", "content": [{"type": "text", "text": _CONTINUE}]})
+        messages.append({"role": "user", "content": [{"type": "text", "text": "Continue."}]})
         return messages
 
     def _add_system(self, message: SystemMessage, location: int) -> None:

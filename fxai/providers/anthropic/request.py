@@ -68,7 +68,6 @@ _BUDGETS: Final[Mapping[ReasoningEffort, int]] = {
     "xhigh": 24576,
     "max": 32768,
 }
-_OFF: Final[tuple[ThinkingType, ...]] = ("disabled", "between_tools")
 _ON: Final[tuple[ThinkingType, ...]] = ("adaptive", "enabled")
 _MARGIN: Final = 1024
 
@@ -119,7 +118,7 @@ def _levels(facts: ModelFacts) -> tuple[ReasoningEffort, ...]:
 
 def _turn_off(facts: ModelFacts, notes: Notes) -> dict[str, Any]:
     types = facts.thinking
-    off = next((one for one in _OFF if one in types), None)
+    off = next((one for one in ("disabled", "between_tools") if one in types), None)
     if off is not None:
         return {"thinking": {"type": off}} if "adaptive" in types else {}
     least = nearest_effort("none", _levels(facts))

@@ -227,7 +227,6 @@ _PROGRAMS: Final = ("code_execution_20250825", "code_execution_20260120", "code_
 _EVERY: Final = frozenset({"cache_control", "defer_loading", "allowed_callers"})
 _OF_OURS: Final = _EVERY | {"eager_input_streaming"}
 _OF_TOOLSETS: Final = frozenset({"cache_control"})
-_WITH_EXAMPLES: Final = ("bash_", "text_editor_", "memory_")
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -321,7 +320,7 @@ class Writer:
         tool, form = forms.tool, forms.form
         if not tool.input_examples:
             return {}
-        if tool.provider is not None and not kind_of(tool).startswith(_WITH_EXAMPLES):
+        if tool.provider is not None and not kind_of(tool).startswith(("bash_", "text_editor_", "memory_")):
             self._notes.note_lost(tool, "input examples", _WHERE)
             return {}
         examples: list[Any] = []

@@ -133,7 +133,6 @@ class Program(msgspec.Struct, frozen=True):
 
 
 _CHOICES: Final = {"format": get_args(Format), "lifetime": get_args(Lifetime)}
-_POSITIVE: Final = ("silence", "timeout", "max_line", "max_answer")
 
 
 def program_of(command: tuple[str, ...], options: HostOptions, takes: Iterable[Take] = ()) -> Program:
@@ -164,7 +163,7 @@ def program_of(command: tuple[str, ...], options: HostOptions, takes: Iterable[T
     for name, choices in _CHOICES.items():
         if getattr(program, name) not in choices:
             raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {getattr(program, name)!r}")
-    for name in _POSITIVE:
+    for name in ("silence", "timeout", "max_line", "max_answer"):
         value = getattr(program, name)
         if value is not None and not value > 0:
             raise ValueError(f"{name} must be greater than 0, got {value!r}")
@@ -199,8 +198,6 @@ _WORDS: Final[dict[HostProblem, tuple[str, str]]] = {
     "too-much": ("exceeded a size limit", "Shorten its output, or increase `max_line` or `max_answer`"),
     "reported": ("reported an error", "Read the message of the program"),
 }
-_RETRYABLE: Final = ("ended", "timeout", "invalid-output")
-_STDERR_LENGTH: Final = 500
 
 
 @final
@@ -230,7 +227,7 @@ class HostFailure(msgspec.Struct, frozen=True):
     @property
     def is_retryable(self) -> bool:
         """True if a retry can help: the program ended, was silent, or wrote invalid output, or the host states it."""
-        return self.retryable or self.problem in _RETRYABLE
+        return self.retryable or self.problem in ("ended", "timeout", "invalid-output")
 
     @property
     def message(self) -> str:
@@ -248,7 +245,7 @@ class HostFailure(msgspec.Struct, frozen=True):
     @property
     def full_message(self) -> str:
         """The message and the end of the output on stderr."""
-        end = self.stderr.strip()[-_STDERR_LENGTH:]
+        end = self.stderr.strip()[-500:]
         return f"{self.message}; its stderr ends: {end}" if end else self.message
 
     def __str__(self) -> str:

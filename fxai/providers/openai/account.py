@@ -9,7 +9,6 @@ Use `files_layer` to upload and list the files of an account with the service `F
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 from urllib.parse import quote
@@ -110,15 +109,12 @@ def _address(server: Server | None, base_url: str | None, model: str) -> Effect[
         reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", "the server has no base_url. Pass one.")
         return fx.fail(AiError(server.name, "layer", reason))
     if server.deployments:
-        url = _TWICE.sub("", url)
+        url = url.replace("/openai/v1/openai/v1", "/openai/v1")  # an endpoint can already contain its version
         version = os.environ.get("OPENAI_API_VERSION", "").strip()
         if version and not version.startswith(("v1", "preview")):
             root = url.removesuffix("/openai/v1")
             return fx.succeed(f"{root}/openai/deployments/{quote(model, safe='')}?api-version={quote(version)}")
     return fx.succeed(url)
-
-
-_TWICE: Final = re.compile(r"(?<=/openai/v1)/openai/v1$")  # an endpoint can already contain its version
 
 
 Purpose: TypeAlias = Literal["assistants", "batch", "fine-tune", "vision", "user_data", "evals"]

@@ -30,7 +30,6 @@ _A = TypeVar("_A")
 
 _FIRST: Final = 0.5  # seconds before the first poll
 _LONGEST: Final = 10.0  # maximum seconds for a cancellation
-_RUNNING: Final = ("queued", "in_progress")
 _OVER: Final = frozenset(
     ("response.completed", "response.incomplete", "response.cancelled", "response.failed", "error")
 )
@@ -138,7 +137,7 @@ class BackgroundResponse:
         except JSON_ERRORS:
             state = _Named()
         self._id = state.id or self._id
-        self._is_over = state.status not in _RUNNING or self._id is None
+        self._is_over = state.status not in ("queued", "in_progress") or self._id is None
         return not self._is_over
 
     # -- streamed

@@ -54,7 +54,6 @@ ChatRole: TypeAlias = Literal["system", "developer"]
 """The role of system messages."""
 
 _Message: TypeAlias = dict[str, Any]
-_SHORT_IDS: Final = IdRule("A-Za-z0-9", digits=9)
 
 
 @final
@@ -82,7 +81,7 @@ class ChatWriter:
             name=CHAT.name if server.name == "openai" else server.name,
             provider=NAME,
             tool_names=NameRule(CHAT.longest_name),
-            call_ids=_SHORT_IDS if server.short_call_ids else CALL_IDS,
+            call_ids=IdRule("A-Za-z0-9", digits=9) if server.short_call_ids else CALL_IDS,
             blank_texts=True,
             reasoning_last=True,
             loss=self._loss,

@@ -480,11 +480,10 @@ def file_of(url: str) -> File:
             pass
     if url.startswith("data:"):
         return File(media or "text/plain", FileUrl(url))
-    ending = _QUERY.split(url, maxsplit=1)[0].rpartition(".")[2].lower()
+    ending = re.split(r"[?#]", url, maxsplit=1)[0].rpartition(".")[2].lower()
     return File(_IMAGES.get(ending, "image/png"), FileUrl(url))
 
 
-_QUERY: Final = re.compile(r"[?#]")
 _IMAGES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif"}
 
 
@@ -496,7 +495,6 @@ _MESSAGE: Final = frozenset(
         *("executed_tools", _DETAILS, *THOUGHTS),
     )
 )
-_CHOICE: Final = frozenset(("index", "delta", "message", "finish_reason"))
 _FORMAL: Final = frozenset(("id", "object", "created", "model", "choices", "citations", "search_results", "usage"))
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 
@@ -527,7 +525,7 @@ class _Envelope:
     def add_choice(self, choice: Item) -> None:
         """Store the fields of a choice except its message. Append to fields that are lists."""
         for key, value in choice.items():
-            if key not in _CHOICE:
+            if key not in ("index", "delta", "message", "finish_reason"):
                 self._choice[key] = join_fields(self._choice.get(key), value)
 
     def add_beside(self, key: str, value: object) -> None:

@@ -47,7 +47,6 @@ from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, Server, server
 from fxai.providers.openai.tool_calls import is_refused_call
 from fxai.providers.openai.tool_encoding import Api
 
-_UNSTREAMED: Final = ("2h", "8h")  # background windows without a stream
 _PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/completions"}
 
 
@@ -147,7 +146,7 @@ class OpenAIModel(LanguageModel):
         """
 
         def send(whole: WireRequest) -> Stream[StreamPart, AiError]:
-            if whole.background is not None and whole.background.window in _UNSTREAMED:
+            if whole.background is not None and whole.background.window in ("2h", "8h"):
                 return LanguageModel.ask_stream(self, request)
             sent, earlier = self._shorten(whole)
             begun: list[bool] = []

@@ -210,7 +210,9 @@ def prepare_request(
     history, digests, added = _history(request.prompt, offer, notes, known, cache)
     fields: dict[str, Any] = {"model": model, **history, **_profile_fields(able, known, notes)}
     by_tool = form is not None and form.tool is not None
-    calls = by_tool or any(one.get("type") in _CALLED for one in offer.prepared.plain_fields.get("tools", ()))
+    calls = by_tool or any(
+        one.get("type") in ("function", "custom") for one in offer.prepared.plain_fields.get("tools", ())
+    )
     fields.update(option_fields(request, able, known.api, notes, known.server, calls=calls))
     fields.update(offer.prepared.plain_fields)
     if added:  # the conversation defines these tools
@@ -246,9 +248,6 @@ def _check_model(facts: ModelFacts, api: Api, notes: Notes) -> None:
         notes.warn(
             "other", facts.model, f"OpenAI retired the model {facts.model!r} on {facts.retires}; use another model"
         )
-
-
-_CALLED: Final = ("function", "custom")
 
 
 def _profile_fields(facts: ModelFacts, known: Profile, notes: Notes) -> dict[str, Any]:

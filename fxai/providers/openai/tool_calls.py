@@ -80,8 +80,6 @@ _KEPT: Final = ("id", "namespace", "caller", "async", "environment", "status")
 _PLACED: Final = frozenset(
     (*_KEPT, *OURS.values(), "type", "call_id", "name", "action", "pending_safety_checks", "execution")
 )
-_STATUS_NEEDED: Final = frozenset(("local_shell_call", "apply_patch_call", "computer_call"))
-_ID_NEEDED: Final = frozenset(("local_shell_call", "computer_call"))
 
 # an image of one pixel as the result of a failed computer call, because the API has no failure here
 _NO_PICTURE: Final = (
@@ -208,8 +206,12 @@ def input_of(part: ToolCallPart) -> str:
 
 def _whole(item: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the item with the status and the id that its type requires."""
-    status = {"status": "completed"} if kind in _STATUS_NEEDED else {}
-    return {**status, **({"id": ITEM_IDS.of(item["call_id"])} if kind in _ID_NEEDED else {}), **item}
+    status = {"status": "completed"} if kind in ("local_shell_call", "apply_patch_call", "computer_call") else {}
+    return {
+        **status,
+        **({"id": ITEM_IDS.of(item["call_id"])} if kind in ("local_shell_call", "computer_call") else {}),
+        **item,
+    }
 
 
 def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
@@ -439,7 +441,6 @@ def hosted_item(
 Item: TypeAlias = Mapping[str, Any]
 
 _KNOWN: Final = frozenset(("id", "type", "index", "function", "custom"))
-_FUNCTION: Final = frozenset(("name", "arguments", "input"))
 
 
 @final
@@ -506,7 +507,11 @@ class ChatCalls:
         call.name = call.name or name
         call.deltas.append(text)
         extras = {key: value for key, value in piece.items() if key not in _KNOWN and value not in _NOTHING}
-        inner = {key: value for key, value in fields.items() if key not in _FUNCTION and value not in _NOTHING}
+        inner = {
+            key: value
+            for key, value in fields.items()
+            if key not in ("name", "arguments", "input") and value not in _NOTHING
+        }
         if extras or inner:
             call.extras = {**call.extras, **extras, **({kind: inner} if inner else {})}
         return call
