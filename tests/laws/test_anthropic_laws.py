@@ -15,9 +15,8 @@ from returns.result import Failure
 
 from fxai.messages import AnyPart, Part, Prompt, Response
 from fxai.models import ModelRequest, PreparationError
-from fxai.providers.anthropic import MessagesReader, parse_reply, prepare_request
+from fxai.providers.anthropic import MessagesReader, ReplyError, parse_reply, prepare_request
 from fxai.providers.http import read_events
-from fxai.providers.http.reply import ReplyError
 from tests.kit.anthropic_replies import (
     ALL_BLOCKS,
     MODEL,

@@ -72,6 +72,7 @@ from fxai.providers.anthropic.provider_tools import (
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.providers.anthropic.tool_encoding import prepare_tools
+from fxai.providers.http.reply import ReplyError
 
 __all__ = [
     "AllSources",
@@ -106,6 +107,7 @@ __all__ = [
     "OnlySources",
     "PreparedRequest",
     "Rename",
+    "ReplyError",
     "RequestOptions",
     "SearchVersion",
     "StrReplace",

@@ -19,8 +19,7 @@ from fxai.messages import (
     ToolCall,
 )
 from fxai.models import ModelRequest
-from fxai.providers.anthropic import MessagesReader, PreparedRequest, parse_reply, prepare_request
-from fxai.providers.http.reply import ReplyError
+from fxai.providers.anthropic import MessagesReader, PreparedRequest, ReplyError, parse_reply, prepare_request
 from fxai.schema import JsonSchema
 from tests.kit.anthropic_replies import (
     ALL_BLOCKS,
