@@ -23,7 +23,6 @@ unchanged. A file is sent as bytes, as a URL, or by the id of an upload, which s
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -62,14 +61,13 @@ from fxai.models.prepared_tools import (
 from fxai.models.request_cache import HistoryText
 from fxai.providers.anthropic.options import FALLBACK_BETA, NAME, own_metadata
 from fxai.providers.anthropic.thinking_binding import Bound, PrefixDigest, Thought
+from fxai.providers.http.endpoint import TEXT_TYPES, file_id_of
 from fxai.schema.data import is_array, is_object
 from fxai.schema.request_form import MESSAGES
 from fxai.tools.identity import NameRule
 
-_UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _PDF: Final = "application/pdf"
-_TEXTS: Final = re.compile(r"text/|application/(json|xml|yaml|x-yaml|javascript|toml|sql)$|.*\+(json|xml|yaml)$")
 _OF_IMAGES: Final = ("transformations",)
 _OF_DOCUMENTS: Final = ("title", "context", "citations")
 
@@ -77,12 +75,6 @@ _OF_DOCUMENTS: Final = ("title", "context", "citations")
 def refusal(description: str) -> PreparationError:
     """Return the error of a part that fxai cannot send."""
     return PreparationError(InvalidUserInputError(description=description))
-
-
-def file_id_of(part: FilePart) -> str | None:
-    """Return the id of an uploaded file, or None for any other file."""
-    data = part.data
-    return data.url if isinstance(data, FileUrl) and _UPLOADED.fullmatch(data.url) else None
 
 
 def file_block(part: FilePart) -> dict[str, Any]:
@@ -119,7 +111,7 @@ def _source(part: FilePart, kind: str) -> dict[str, Any]:
         raise refusal(f"Anthropic cannot fetch a file of type {media_type!r} from a URL. Pass its bytes.")
     if media_type in _IMAGES or media_type == _PDF:
         return {"type": "base64", "media_type": media_type, "data": b64encode(data).decode()}
-    if _TEXTS.match(media_type):
+    if TEXT_TYPES.match(media_type):
         try:
             return {"type": "text", "media_type": "text/plain", "data": data.decode()}
         except UnicodeDecodeError as error:

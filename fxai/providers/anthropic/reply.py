@@ -42,7 +42,7 @@ from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.providers.anthropic.thinking_binding import THINKING, PrefixDigest, fingerprint
 from fxai.providers.http.event import read_json
-from fxai.providers.http.reply import ReplyError, form_error
+from fxai.providers.http.reply import ReplyError, count_in, form_error, text_in
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {
@@ -114,26 +114,16 @@ def error_of(data: object) -> ReplyError:
 
 def metadata_of(message: Mapping[str, Any], sent: PreparedRequest) -> ResponseMetadata:
     """Return the metadata of a message that starts. The finish contains the other data."""
-    return ResponseMetadata(_text(message, "id"), _text(message, "model"), prefix_break=sent.prefix_break)
+    return ResponseMetadata(text_in(message, "id"), text_in(message, "model"), prefix_break=sent.prefix_break)
 
 
 def _usage(counts: Mapping[str, Any]) -> Usage:
     """Return the usage. Its input tokens include the cached tokens, which the API counts separately."""
-    plain, output, read, written = (_count(counts, key) for key in _COUNTS)
+    plain, output, read, written = (count_in(counts, key) for key in _COUNTS)
     known = [count for count in (plain, read, written) if count is not None]
     details = counts.get("output_tokens_details")
-    thinking = _count(details, "thinking_tokens") if is_object(details) else None
+    thinking = count_in(details, "thinking_tokens") if is_object(details) else None
     return Usage(sum(known) if known else None, output, read, written, thinking)
-
-
-def _count(counts: Mapping[str, Any], key: str) -> int | None:
-    count = counts.get(key)
-    return count if isinstance(count, int) and not isinstance(count, bool) else None
-
-
-def _text(fields: Mapping[str, Any], key: str) -> str | None:
-    value = fields.get(key)
-    return value if isinstance(value, str) else None
 
 
 @final
@@ -246,8 +236,8 @@ class Blocks:
         if reason == "content-filter":
             found = ended.get("stop_details")
             why: Mapping[str, Any] = found if is_object(found) else {}
-            words = _text(why, "explanation") or "the model refused to answer"
-            refusal = ContentPolicyError(words, code=_text(why, "category"))
+            words = text_in(why, "explanation") or "the model refused to answer"
+            refusal = ContentPolicyError(words, code=text_in(why, "category"))
         finish = Finish(reason, _usage(counts), refusal, metadata={NAME: extras} if extras else {})
         container: Any = ended.get("container")
         waits = self._programmed and is_object(container) and container.get("id")
@@ -269,10 +259,10 @@ class Blocks:
             name, url = f"source-{len(self._sources)}", citation.get("url") or citation.get("source")
             location, documents = citation.get("document_index"), self._sent.documents
             if isinstance(url, str):
-                source = Source(name, _text(citation, "title"), url)
+                source = Source(name, text_in(citation, "title"), url)
             elif isinstance(location, int):
                 document = documents[location] if 0 <= location < len(documents) else Document()
-                title = _text(citation, "document_title") or document.title
+                title = text_in(citation, "document_title") or document.title
                 source = Source(name, title, media_type=document.media_type or "application/octet-stream")
             else:
                 continue
@@ -311,7 +301,7 @@ class Blocks:
             found = (own for sent, own in names.items() if sent == known or sent.startswith(f"{known}_tool_"))
             name = next(found, known)
         content = block.get("content")
-        kind_inside = _text(content, "type") if is_object(content) else None
+        kind_inside = text_in(content, "type") if is_object(content) else None
         failed = block.get("is_error") is True or (kind_inside or "").endswith("_error")
         metadata = _extras(block, "type", "caller", "is_error")
         return ToolResult(id_, name, content, is_failure=failed, provider_executed=True, metadata=metadata)

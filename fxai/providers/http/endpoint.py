@@ -12,6 +12,7 @@ UploadedFile(id='file-1', name='report.pdf', media_type='application/pdf', size=
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar, final
@@ -23,7 +24,7 @@ from typing_extensions import override
 from fxai.effects import fx
 from fxai.effects.effect import Effect
 from fxai.messages.errors import AiError, reason_of_status
-from fxai.messages.message import FilePart
+from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.part import WarningPart
 from fxai.messages.reason import InvalidOutputError, ModelUnavailableError
 from fxai.models.file_store import FileIndex, FileStore, Page, UploadedFile, media_type_of, missing_file
@@ -208,6 +209,17 @@ class HttpFileStore(FileStore):
 def _is_no_id(file_id: str) -> bool:
     """Return True if the string, as a part of an address, names a folder instead of a file."""
     return file_id in ("", ".", "..")
+
+
+TEXT_TYPES: Final = re.compile(r"text/|application/(json|xml|yaml|x-yaml|javascript|toml|sql)$|.*\+(json|xml|yaml)$")
+"""The media types whose bytes are text."""
+_UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
+
+
+def file_id_of(part: FilePart) -> str | None:
+    """Return the id of an uploaded file, or None for any other file."""
+    data = part.data
+    return data.url if isinstance(data, FileUrl) and _UPLOADED.fullmatch(data.url) else None
 
 
 @final

@@ -9,7 +9,7 @@ True
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fxai.effects import fx
@@ -52,6 +52,18 @@ def form_error(description: str, pointer: str = "") -> ReplyError:
 def cut(before: str) -> ReplyError:
     """Return the error of a stream that ended too early. The earlier parts remain valid."""
     return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
+
+
+def text_in(fields: Mapping[str, Any], name: str) -> str | None:
+    """Return the string of a field, or None if it is missing, empty, or not a string."""
+    value = fields.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def count_in(fields: Mapping[str, Any], *names: str) -> int | None:
+    """Return the first integer of these fields, or None."""
+    found = map(fields.get, names)
+    return next((count for count in found if isinstance(count, int) and not isinstance(count, bool)), None)
 
 
 class ReplyReader(ABC):

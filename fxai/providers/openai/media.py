@@ -11,7 +11,6 @@ fxai sends a file as bytes, as a URL, or by the id of an upload. A URL that star
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, final
@@ -21,9 +20,9 @@ import msgspec
 from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.prepared_tools import PreparationError
+from fxai.providers.http.endpoint import TEXT_TYPES, file_id_of
 from fxai.providers.openai.options import marks
 
-_UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
 _IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _SOUNDS: Final = {
     "audio/wav": "wav",
@@ -35,7 +34,6 @@ _SOUNDS: Final = {
 
 
 # Chat Completions accepts only PDF files, so fxai sends the contents of these documents as text
-_TEXTS: Final = re.compile(r"text/|application/(json|xml|yaml|x-yaml|javascript|toml|sql)$|.*\+(json|xml|yaml)$")
 
 
 @final
@@ -76,12 +74,12 @@ def input_file(part: FilePart) -> dict[str, Any]:
         return {"type": "input_text", **marks(part, "prompt_cache_breakpoint"), "text": _text(part)}
     if part.media_type.startswith("image/"):
         _check_image(part)
-        location = {"file_id": _file_id(part)} if _file_id(part) else {"image_url": _url(part)}
+        location = {"file_id": file_id_of(part)} if file_id_of(part) else {"image_url": _url(part)}
         return {"type": "input_image", "detail": "auto", **extras, **location}
     if part.media_type.startswith(("audio/", "video/")):
         raise _refusal(part, "Responses accepts images and documents. Chat Completions accepts audio.")
-    if _file_id(part):
-        return {"type": "input_file", **extras, "file_id": _file_id(part)}
+    if file_id_of(part):
+        return {"type": "input_file", **extras, "file_id": file_id_of(part)}
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
         return {"type": "input_file", **extras, "file_url": part.data.url}
     return {"type": "input_file", **extras, "filename": _file_name(part), "file_data": _url(part)}
@@ -106,7 +104,7 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
     extras = marks(part, "prompt_cache_breakpoint")
     if is_text(part):
         return {"type": "text", **extras, "text": _text(part)}
-    if part.media_type.startswith("image/") and not _file_id(part):
+    if part.media_type.startswith("image/") and not file_id_of(part):
         _check_image(part)
         return {"type": "image_url", **extras, "image_url": {"url": _url(part), **marks(part, "detail")}}
     if part.media_type.startswith("video/"):
@@ -118,8 +116,8 @@ def chat_file(part: FilePart, takes: ChatFiles | None = None) -> dict[str, Any]:
         if form is None or isinstance(part.data, FileUrl):
             raise _refusal(part, "Chat Completions accepts audio only as bytes of WAV or MP3")
         return {"type": "input_audio", **extras, "input_audio": {"data": b64encode(part.data).decode(), "format": form}}
-    if _file_id(part):
-        return {"type": "file", **extras, "file": {"file_id": _file_id(part)}}
+    if file_id_of(part):
+        return {"type": "file", **extras, "file": {"file_id": file_id_of(part)}}
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
         return _document_at(part, part.data.url, known, extras)
     if known.only_pdf and part.media_type != "application/pdf":
@@ -139,7 +137,7 @@ def is_text(part: FilePart) -> bool:
     Args:
         part: The file.
     """
-    return isinstance(part.data, bytes) and _TEXTS.match(part.media_type) is not None
+    return isinstance(part.data, bytes) and TEXT_TYPES.match(part.media_type) is not None
 
 
 def _text(part: FilePart) -> str:
@@ -161,11 +159,6 @@ def _document_at(part: FilePart, url: str, takes: ChatFiles, extras: Mapping[str
             return {"type": "document_url", **extras, "document_url": url, **name}
         case None:
             raise _refusal(part, "Chat Completions fetches only images. Pass the bytes, or use Responses.")
-
-
-def _file_id(part: FilePart) -> str | None:
-    data = part.data
-    return data.url if isinstance(data, FileUrl) and _UPLOADED.fullmatch(data.url) else None
 
 
 def _url(part: FilePart) -> str:

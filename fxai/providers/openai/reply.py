@@ -40,7 +40,7 @@ from fxai.messages.reason import ContentPolicyError, UnknownError
 from fxai.models.prepared_tools import without_nulls
 from fxai.providers.http.endpoint import time_of
 from fxai.providers.http.event import read_json
-from fxai.providers.http.reply import ReplyError, failure_of, form_error
+from fxai.providers.http.reply import ReplyError, count_in, failure_of, form_error, text_in
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.tool_calls import (
@@ -90,7 +90,7 @@ def objects_in(item: Item, key: str) -> list[dict[str, Any]]:
 
 def metadata_of(reply: Item, time: str) -> ResponseMetadata:
     """Return the metadata of an answer. `time` names the field with its time, in seconds since 1970."""
-    return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), time_of(reply.get(time)))
+    return ResponseMetadata(text_in(reply, "id"), text_in(reply, "model"), time_of(reply.get(time)))
 
 
 def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[str, Any]:
@@ -112,11 +112,6 @@ def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[s
     return mark(**{**rest, **beside, "usage": _usage_rest(reply.get("usage")) or None})
 
 
-def _text(reply: Item, name: str) -> str | None:
-    value = reply.get(name)
-    return value if isinstance(value, str) and value else None
-
-
 def usage_of(usage: object) -> Usage:
     """Return the token counts of either API. A missing count is None.
 
@@ -131,16 +126,16 @@ def usage_of(usage: object) -> Usage:
     if not is_object(usage):
         return Usage()
     input_ = _details(usage, *_INPUT_DETAILS)
-    read, written = _count(usage, *_INPUT), _count(usage, *_OUTPUT)
-    thought = _count({**usage, **_details(usage, *_OUTPUT_DETAILS)}, "reasoning_tokens")
-    cached = _count(input_, "cached_tokens")
+    read, written = count_in(usage, *_INPUT), count_in(usage, *_OUTPUT)
+    thought = count_in({**usage, **_details(usage, *_OUTPUT_DETAILS)}, "reasoning_tokens")
+    cached = count_in(input_, "cached_tokens")
     if thought and written is not None and read is not None and usage.get("total_tokens") == read + written + thought:
         written += thought
     return Usage(
         read,
         written,
-        _count(usage, *_CACHED) if cached is None else cached,
-        _count(input_, "cache_write_tokens"),
+        count_in(usage, *_CACHED) if cached is None else cached,
+        count_in(input_, "cache_write_tokens"),
         thought,
     )
 
@@ -163,7 +158,7 @@ def _usage_rest(usage: object) -> dict[str, Any]:
         if key in (*_INPUT_DETAILS, *_OUTPUT_DETAILS) and is_object(one):
             one = {name: count for name, count in one.items() if name not in _COUNTED and count not in (None, 0)}
         is_sum = key == "total_tokens" and one == counted.total_tokens
-        if one in (None, {}) or key in sums or is_sum or (key in _COUNTED and _count(usage, key) is not None):
+        if one in (None, {}) or key in sums or is_sum or (key in _COUNTED and count_in(usage, key) is not None):
             continue
         kept[key] = one
     return kept
@@ -171,11 +166,6 @@ def _usage_rest(usage: object) -> dict[str, Any]:
 
 def _details(usage: Item, *names: str) -> Item:
     return next((found for name in names if is_object(found := usage.get(name))), dict[str, Any]())
-
-
-def _count(counts: Item, *names: str) -> int | None:
-    found = map(counts.get, names)
-    return next((count for count in found if isinstance(count, int) and not isinstance(count, bool)), None)
 
 
 def turn_end(parts: Iterable[AnyPart], otherwise: Callable[[bool], FinishReason]) -> FinishReason:
