@@ -631,21 +631,18 @@ class HistoryWriter:
         to tools of the request, because the API rejects other references.
         """
         if part.name not in self._tools.finders or part.is_failure:
-            return self._without_unknown_references(part)
+            names = [one["tool_name"] for one in part.result if _is_reference(one)] if is_array(part.result) else []
+            gone = [name for name in names if name not in self._tools.names]
+            if not gone:
+                return part
+            self.notes.warn("history", part.name, f"references to tools outside this request are omitted: {gone}")
+            kept = [one for one in part.result if not _is_reference(one) or one["tool_name"] not in gone]
+            texts = [{"type": "text", "text": f"(the tool {name!r} is not available now)"} for name in gone]
+            return msgspec.structs.replace(part, result=[*kept, *texts])
         deferred = {tool.get("name") for tool in self._tools.plain_fields.get("tools", ()) if tool.get("defer_loading")}
         found = [self._tools.naming.sent(name) for name in found_names(part.result)]
         references = [{"type": "tool_reference", "tool_name": wire} for wire in found if wire in deferred]
         return msgspec.structs.replace(part, result=references) if references else part
-
-    def _without_unknown_references(self, part: ToolResultPart) -> ToolResultPart:
-        names = [one.get("tool_name") for one in part.result if _is_reference(one)] if is_array(part.result) else []
-        gone = [name for name in names if name not in self._tools.names]
-        if not gone:
-            return part
-        self.notes.warn("history", part.name, f"references to tools outside this request are omitted: {gone}")
-        kept = [one for one in part.result if not _is_reference(one) or one["tool_name"] not in gone]
-        texts = [{"type": "text", "text": f"(the tool {name!r} is not available now)"} for name in gone]
-        return msgspec.structs.replace(part, result=[*kept, *texts])
 
 
 def _mark_system(text: str) -> str:

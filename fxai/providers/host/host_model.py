@@ -24,7 +24,6 @@ from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart, WarningPart
-from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.messages.wire import MessageError
@@ -178,18 +177,14 @@ def _question(request: ModelRequest, program: Program) -> Result[_Question, str]
     if line is None:
         advice = 'Set lifetime="request" or format="json".'
         return Failure(f"the program reads one line per request, and the message has several lines. {advice}")
-    return Success(_Question(text, [], line, _text_warnings(request.prompt)))
-
-
-def _text_warnings(prompt: Prompt) -> tuple[WarningPart, ...]:
     why = 'this program reads text and receives only the last user message. Set format="json" to send more.'
-    found: list[WarningPart] = []
-    if any(message.role == "system" for message in prompt):
-        found.append(WarningPart(f"the instructions were omitted: {why}", subject="system"))
-    others = [message for message in prompt if message.role != "system"]
-    if len(others) > 1:
-        found.append(WarningPart(f"{len(others) - 1} other messages were omitted: {why}", subject="history"))
-    return tuple(found)
+    warnings: list[WarningPart] = []
+    if any(message.role == "system" for message in request.prompt):
+        warnings.append(WarningPart(f"the instructions were omitted: {why}", subject="system"))
+    others = sum(message.role != "system" for message in request.prompt) - 1
+    if others > 0:
+        warnings.append(WarningPart(f"{others} other messages were omitted: {why}", subject="history"))
+    return Success(_Question(text, [], line, tuple(warnings)))
 
 
 def _record(request: ModelRequest, question: _Question, takes: frozenset[str]) -> dict[str, Any]:

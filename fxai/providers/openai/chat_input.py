@@ -262,7 +262,11 @@ class ChatWriter:
         files: list[FilePart] = []
         for part in results:
             contents = contents_of(part, "file")
-            own = [] if contents is None else self._sendable(contents)
+            own = [one for one in contents or () if one.type == "file" and is_taken(one, self._file)]
+            for one in contents or ():
+                if one.type == "file" and one not in own:
+                    what = f"a file ({one.media_type}) in a tool result"
+                    self.notes.warn_once(self._explain(what, "it accepts images, audio, and documents"), "history")
             text = result_text(part)
             if contents is not None:
                 rest = [one for one in contents if one not in own]
@@ -275,16 +279,6 @@ class ChatWriter:
             files.extend(own)
         if files:
             self.items.append({"role": "user", "content": [self._file(part) for part in files]})
-
-    def _sendable(self, contents: list[TextPart | FilePart]) -> list[FilePart]:
-        """Return the files of a result that the API accepts."""
-        own = [part for part in contents if part.type == "file"]
-        taken = [part for part in own if is_taken(part, self._file)]
-        for part in own:
-            if part not in taken:
-                what = f"a file ({part.media_type}) in a tool result"
-                self.notes.warn_once(self._explain(what, "it accepts images, audio, and documents"), "history")
-        return taken
 
     def _file(self, part: FilePart) -> _Message:
         is_document = not (is_text(part) or part.media_type.startswith(("image/", "audio/", "video/")))

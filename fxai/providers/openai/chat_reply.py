@@ -214,8 +214,7 @@ class ChatReader(ReplyReader):
                 yield from self._piece(piece)
         if isinstance(refusal, str) and refusal:
             yield from self._texts.write(_REFUSAL, refusal, mark(refusal=True))
-        yield from self._annotations(message)
-        yield from self._files(message)
+        yield from self._attachments(message)
         for key, value in message.items():  # the unknown fields, for later requests or for the `Finish`
             if key in GOING_BACK:
                 self._kept[key] = join_fields(self._kept.get(key), value)
@@ -291,15 +290,6 @@ class ChatReader(ReplyReader):
 
     # -- sources, files, and other data
 
-    def _annotations(self, message: Item) -> Iterable[StreamPart]:
-        """Yield the pages that the text cites. An annotation of another kind is sent back unchanged."""
-        for annotation in objects_in(message, "annotations"):
-            citation = annotation.get("url_citation")
-            if is_object(citation):
-                yield self._source(citation, {"type": annotation.get("type")})
-            else:
-                yield from self._carry(mark(annotation=dict(annotation)))
-
     def _source(self, page: Item, about: Mapping[str, Any]) -> Source:
         id_ = f"source:{self._sources}"
         self._sources += 1
@@ -325,8 +315,14 @@ class ChatReader(ReplyReader):
                 self._cited.add(url)
                 yield self._source(page, {"type": "citation"})
 
-    def _files(self, message: Item) -> Iterable[StreamPart]:
-        """Yield the images of a message. Store the pieces of its audio until the answer ends."""
+    def _attachments(self, message: Item) -> Iterable[StreamPart]:
+        """Yield the pages that a message cites, and its images. Store the pieces of its audio until the answer ends."""
+        for annotation in objects_in(message, "annotations"):
+            citation = annotation.get("url_citation")
+            if is_object(citation):
+                yield self._source(citation, {"type": annotation.get("type")})
+            else:  # sent back unchanged
+                yield from self._carry(mark(annotation=dict(annotation)))
         for image in objects_in(message, "images"):
             location = image.get("image_url")
             url = location.get("url") if is_object(location) else location

@@ -32,7 +32,7 @@ from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
 from fxai.providers.http.client import Client
 from fxai.providers.http.endpoint import TokenCounter
-from fxai.providers.http.event import FIRST_FIELD, Event
+from fxai.providers.http.event import FIRST_FIELD
 from fxai.providers.http.reply import ReplyError, read_event_body, stream_reply
 from fxai.providers.openai.account import BASE_URL, MODULE, AccountOptions, address, open_account
 from fxai.providers.openai.background import Background, BackgroundResponse
@@ -197,10 +197,13 @@ class OpenAIModel(LanguageModel):
                     self._remember(whole, turn)
 
         def read(body: bytes) -> Stream[StreamPart, AiError]:
-            tags = ThinkTags(NAME) if sent.think_tags else None
-            return stream_reply(
-                self._source(sent, body), reader, lambda reason: self._error("ask_stream", reason), tags=tags, see=see
-            )
+            tags, path, waiting = ThinkTags(NAME) if sent.think_tags else None, _PATHS[sent.api], self._waiting(sent)
+            refused = is_refused_call if sent.api == "chat" else None
+            if waiting is None:
+                events = self._client.events(path, body, method="ask_stream", reads_error=refused)
+            else:
+                events = waiting.events(path, body, "ask_stream")
+            return stream_reply(events, reader, lambda reason: self._error("ask_stream", reason), tags=tags, see=see)
 
         return StreamOf.unwrap(self._attempt("ask_stream", lambda: sent.encoded).map(read))
 
@@ -212,15 +215,8 @@ class OpenAIModel(LanguageModel):
         refused, path = is_refused_call if sent.api == "chat" else None, _PATHS[sent.api]
         return self._client.post(path, body, method="ask", reads_error=refused).map(lambda answer: answer.body)
 
-    def _source(self, sent: WireRequest, body: bytes) -> Stream[Event, AiError]:
-        """Return the events of the answer. OpenAI can create it in the background."""
-        waiting = self._waiting(sent)
-        if waiting is not None:
-            return waiting.events(_PATHS[sent.api], body, "ask_stream")
-        refused = is_refused_call if sent.api == "chat" else None
-        return self._client.events(_PATHS[sent.api], body, method="ask_stream", reads_error=refused)
-
     def _waiting(self, sent: WireRequest) -> BackgroundResponse | None:
+        """Return the response that OpenAI creates in the background, or None for an immediate answer."""
         if sent.background is None:
             return None
         included = tuple(map(str, sent.fields.get("include", ())))

@@ -470,7 +470,16 @@ class ResponsesReader(ReplyReader):
         elif kind in _TERMINAL:
             response = _object(event, "response")
             yield from self._start(response)
-            yield from self._rest(response)
+            items, started = objects_in(response, "output"), list(self._items)
+            last = last_that_goes_on(items)
+            for index, one in enumerate(items):  # the events of some items were missing or incomplete
+                by_order = started[index] if self._shares_index and index < len(started) else index
+                known = next((self._keys[name] for name in _names_of(one) if name in self._keys), by_order)
+                yield from self._at(known).finish(one, went_on=index < last)
+            for pending, call in self._undecided:
+                yield from pending.finish(call)
+            for begun in self._items.values():
+                yield from begun.end()
         elif kind in ("response.output_item.added", "response.output_item.done") and is_object(event.get("item")):
             item, whole = self._item(event, event["item"]), event["item"]
             if goes_on(whole):  # the provider ran the pending calls
@@ -491,19 +500,6 @@ class ResponsesReader(ReplyReader):
             self._metadata = metadata
             return [*self._sent.warnings, metadata]
         return [metadata] if before.model is None and metadata.model is not None else []
-
-    def _rest(self, response: Item) -> Iterable[StreamPart]:
-        """Yield the items of the response whose events were missing or incomplete."""
-        items, started = objects_in(response, "output"), list(self._items)
-        last = last_that_goes_on(items)
-        for index, item in enumerate(items):
-            by_order = started[index] if self._shares_index and index < len(started) else index
-            known = next((self._keys[name] for name in _names_of(item) if name in self._keys), by_order)
-            yield from self._at(known).finish(item, went_on=index < last)
-        for undecided, whole in self._undecided:
-            yield from undecided.finish(whole)
-        for known_item in self._items.values():
-            yield from known_item.end()
 
     def _item(self, event: Item, item: Item) -> StreamItem:
         """Return the item of an event. Use its ids if the index has an item with them, otherwise the newest item there.
