@@ -213,7 +213,7 @@ def open_account(
     Fails with:
         AiError: `AuthenticationError("MissingKey")` if no key is available. `open_client` can fail too.
     """
-    check_options(pool)
+    check_options(pool, ConnectionOptions)
 
     def opening(key: Secret) -> Effect[Client, AiError, Scope]:
         more = {name.lower(): value for name, value in (headers or {}).items()}

@@ -102,11 +102,11 @@ def thinking_fields(
         _warn(notes, f"the model {facts.model!r} cannot think while it must call a tool; fxai turns thinking off")
         return _effort_fields(effort, facts.efforts_without_thinking or (), facts, notes)
     thinking: dict[str, Any] = {} if kind is None else {"type": kind}
-    least, budget = facts.thinking_budget_min or 0, min(_BUDGETS[effort], max_tokens // 2)
     if kind == "enabled":
-        thinking = {} if budget < least else {"type": "enabled", "budget_tokens": budget}
-    if kind == "enabled" and not thinking:
-        _warn(notes, f"a thinking budget needs at least {least} tokens. Set max_tokens to at least {2 * least}.")
+        least, budget = facts.thinking_budget_min or 0, min(_BUDGETS[effort], max_tokens // 2)
+        thinking = {} if budget < least else {"type": kind, "budget_tokens": budget}
+        if not thinking:
+            _warn(notes, f"a thinking budget needs at least {least} tokens. Set max_tokens to at least {2 * least}.")
     accepted = _levels(facts) if thinking else facts.efforts_without_thinking or ()
     fields = _effort_fields(effort, accepted, facts, notes)
     return {"thinking": thinking, **fields} if thinking else fields
@@ -467,8 +467,7 @@ class _Writing:
         body |= options.extra_body
         encoded = self._encode(body)
         # the provider's own options replace the compaction
-        is_ours = self._context is not None and options.context_management is None
-        edits = self._context.betas if self._context is not None and is_ours else ()
+        edits = () if self._context is None or options.context_management is not None else self._context.betas
         if cache is not None and self._writer.is_extensible:
             cache.keep(self._request.prompt, self._tools, self._writer, len(encoded))
         return PreparedRequest(

@@ -116,16 +116,15 @@ class ConnectionOptions(PoolOptions, total=False):
     """The headers of each request. They replace the provider's headers with the same name."""
 
 
-def check_options(options: PoolOptions) -> None:
+def check_options(options: PoolOptions, form: type[ConnectionOptions]) -> None:
     """Check the names of options before a layer is built.
 
     Raises:
-        TypeError: If an option is unknown.
+        TypeError: If an option is not a member of `form`.
     """
-    known = ConnectionOptions.__optional_keys__
-    unknown = sorted(set(options) - known)
+    unknown, known = sorted(set(options) - form.__optional_keys__), ", ".join(sorted(form.__optional_keys__))
     if unknown:
-        raise TypeError(f"unknown option {', '.join(map(repr, unknown))}. Use one of: {', '.join(sorted(known))}.")
+        raise TypeError(f"unknown option {', '.join(map(repr, unknown))}. Use one of: {known}.")
 
 
 def key_of(key: Key, variable: str, *, module: str) -> Effect[Secret, AiError]:

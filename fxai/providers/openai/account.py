@@ -71,7 +71,7 @@ def open_account(
         AiError: `AuthenticationError("MissingKey")` if a required key is missing. `ModelUnavailableError` if the
             address of the server is unknown. `open_client` can fail too.
     """
-    check_options(pool)
+    check_options(pool, AccountOptions)
 
     @fx.gen
     def opening() -> Gen[Client, AiError, Scope]:
