@@ -482,7 +482,13 @@ class HistoryWriter:
                 blocks = [with_cache(block, part.metadata) for part, block in made if block is not None]
                 self._write_message("user", blocks, message.metadata)
             case AssistantMessage():
-                self._add_turn(message)
+                turn = [(part, block) for part in message.content if (block := self._block(part)) is not None]
+                turn = self._without_declined(turn)
+                if self._digest is not None:
+                    self.thoughts += _thoughts(turn, self._digest.hexdigest())
+                self._write_message("assistant", [block for _, block in turn], message.metadata)
+                ids = (own_metadata(part.metadata).get("container") for part in message.content if part.type == "text")
+                self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
             case ToolMessage():  # the provider does not receive answers to approval requests
                 results = [part for part in message.content if part.type == "tool-result"]
                 answers = [self._answer(part) for part in results if part.id not in self._declined]
@@ -548,16 +554,6 @@ class HistoryWriter:
             self._write_message("user", marked, {})
         else:
             self._system += blocks
-
-    def _add_turn(self, message: AssistantMessage) -> None:
-        made = [(part, block) for part in message.content if (block := self._block(part)) is not None]
-        made = self._without_declined(made)
-        blocks = [block for _, block in made]
-        if self._digest is not None:
-            self.thoughts += _thoughts(made, self._digest.hexdigest())
-        self._write_message("assistant", blocks, message.metadata)
-        ids = (own_metadata(part.metadata).get("container") for part in message.content if part.type == "text")
-        self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
 
     def _without_declined(
         self, made: list[tuple[AssistantContent, dict[str, Any]]]

@@ -122,7 +122,7 @@ def check_options(options: PoolOptions, form: type[ConnectionOptions]) -> None:
     Raises:
         TypeError: If an option is not a member of `form`.
     """
-    unknown, known = sorted(set(options) - form.__optional_keys__), ", ".join(sorted(form.__optional_keys__))
+    unknown, known = sorted(set(options) - set(form.__annotations__)), ", ".join(sorted(form.__annotations__))
     if unknown:
         raise TypeError(f"unknown option {', '.join(map(repr, unknown))}. Use one of: {known}.")
 

@@ -22,7 +22,6 @@ from fxai.messages.message import (
     FilePart,
     Message,
     ReasoningPart,
-    SystemMessage,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -113,21 +112,18 @@ class ChatWriter:
         for message in self._form.add(messages):
             match message.role:
                 case "system":
-                    self._system(message)
+                    if message.content or not (message.added_tools or message.removed_tools):
+                        cached = self._cache(message)
+                        content = [{"type": "text", "text": message.content, **cached}] if cached else message.content
+                        self.items.append({"role": self._role, "content": content})
+                    for name in message.removed_tools:
+                        self._note_loss(f"the removal of the tool {name!r}", "it cannot remove tools")
                 case "user":
                     self.user(message)
                 case "assistant":
                     self.assistant(message)
                 case "tool":
                     self._results(part for part in message.content if part.type == "tool-result")
-
-    def _system(self, message: SystemMessage) -> None:
-        if message.content or not (message.added_tools or message.removed_tools):
-            cached = self._cache(message)
-            content = [{"type": "text", "text": message.content, **cached}] if cached else message.content
-            self.items.append({"role": self._role, "content": content})
-        for name in message.removed_tools:
-            self._note_loss(f"the removal of the tool {name!r}", "it cannot remove tools")
 
     def _cache(self, source: WithMetadata) -> _Message:
         """Return the cache marks of a part or a message. Add a warning for marks that the server does not accept."""

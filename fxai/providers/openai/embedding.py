@@ -81,20 +81,18 @@ def read_embeddings(reply: bytes) -> Embeddings:
 
     in_order = sorted(zip(locations, answer.data, strict=True), key=lambda pair: pair[0])
     usage = Usage(input_tokens=answer.usage.prompt_tokens) if answer.usage is not None else Usage()
-    return Embeddings(tuple(_vector(at, item.embedding) for at, item in in_order), usage)
-
-
-def _vector(at: int, vector: Vector | str) -> Vector:
-    """Return the vector as numbers. Some servers send 32-bit floats in base64."""
-    if not isinstance(vector, str):
-        return vector
-    try:
-        data = b64decode(vector, validate=True)
-        return struct.unpack(f"<{len(data) // 4}f", data)
-    except (ValueError, struct.error) as error:
-        raise form_error(
-            f"the embedding must be numbers or base64 of numbers: {error}", f"/data/{at}/embedding"
-        ) from None
+    vectors: list[Vector] = []
+    for at, item in in_order:
+        if not isinstance(item.embedding, str):
+            vectors.append(item.embedding)
+            continue
+        try:  # some servers send 32-bit floats in base64
+            data = b64decode(item.embedding, validate=True)
+            vectors.append(struct.unpack(f"<{len(data) // 4}f", data))
+        except (ValueError, struct.error) as error:
+            problem = f"the embedding must be numbers or base64 of numbers: {error}"
+            raise form_error(problem, f"/data/{at}/embedding") from None
+    return Embeddings(tuple(vectors), usage)
 
 
 @final
