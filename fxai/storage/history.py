@@ -19,12 +19,11 @@ Each save has a digest that covers all messages up to its end. Therefore a missi
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, final
 from weakref import ref
 
 import msgspec
@@ -37,13 +36,10 @@ from fxai.effects.scope import Scope
 from fxai.messages.message import Message
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import messages_to_json
-from fxai.storage import is_intact, read_record
-from fxai.storage.database import connect
+from fxai.storage import read_record
 from fxai.storage.journal import Entry, Form, TableJournal
 from fxai.storage.journal_file import FileJournal
-from fxai.storage.private_file import file_name, hold_file, open_file
-
-_A = TypeVar("_A")
+from fxai.storage.private_file import file_name, hold_file
 
 _REMEDY: Final = "Restore it from a backup, or move it away to start again"
 
@@ -151,7 +147,6 @@ def _decode(text: bytes) -> _Save:
         raise OSError(f"the save is invalid ({error})") from error
 
 
-_JOURNAL: Final = b'{"format":'  # the start of a journal file
 _FORM: Final[Form[_Save]] = Form("chat", "id", "save", "data", _encode, _decode, is_chain=True)
 _Saves: TypeAlias = Iterator[Entry[_Save]]
 
@@ -232,7 +227,7 @@ class _MovedError(Exception):
 
 
 class _JournalHistories(Histories):
-    """Histories as journals of saves. Earlier versions of fxai stored each history as one record, which this reads."""
+    """Histories as journals of saves."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[ref[Prompt], _Save]] = {}
@@ -242,36 +237,28 @@ class _JournalHistories(Histories):
     def _journal(self, chat_id: str) -> FileJournal[_Save] | TableJournal[_Save]:
         """Return the journal of a chat."""
 
-    @abstractmethod
-    def _find(self, chat_id: str, read: Callable[[_Saves], _A]) -> _A | _Record | None:
-        """Return the result of `read` for the journal of a chat, or the record that an earlier version stored."""
-
-    @abstractmethod
-    def _remove_record(self, chat_id: str) -> None:
-        """Remove the record that an earlier version stored, after the first save in the journal."""
-
     @override
     def load(self, chat_id: str, now: float) -> Prompt | None:
         return self._load(chat_id, now)[0]
 
     @override
     def reload(self, chat_id: str, known: Prompt | None, now: float) -> Prompt | None:
-        ours = self._known.get(chat_id)
-        if ours is not None and known is not None and ours[0]() is known and self._find(chat_id, _newest) == ours[1]:
-            return None if _is_over(ours[1].expires, now) else known
+        ours, newest = self._known.get(chat_id, (None, None))
+        is_ours = ours is not None and known is not None and ours() is known
+        if is_ours and newest is not None and self._journal(chat_id).read(_newest) == newest:
+            return None if _is_over(newest.expires, now) else known
         history, newest = self._load(chat_id, now)
         if history is not None and newest is not None:
             self._remember(chat_id, history, newest)
         return history
 
     def _load(self, chat_id: str, now: float) -> tuple[Prompt | None, _Save | None]:
-        found = self._find(chat_id, _join)
+        journal = self._journal(chat_id)
+        found = journal.read(_join)
         if found is None:
             return None, None
-        if isinstance(found, _Record):
-            return _history(bytes(found.history), found.expires, now), None
         newest, messages = found
-        _check_chat(newest.chat, chat_id, self._journal(chat_id).location)
+        _check_chat(newest, chat_id, journal.location)
         return _history(b"[%s]" % b",".join(messages), newest.expires, now), newest
 
     @override
@@ -287,20 +274,24 @@ class _JournalHistories(Histories):
 
     def _try_save(self, chat_id: str, history: Prompt, expires: float | None) -> _Save:
         journal = self._journal(chat_id)
-        stored = self._find(chat_id, _newest)
-        if isinstance(stored, _Save):
-            _check_chat(stored.chat, chat_id, journal.location)
+        stored = journal.read(_newest)
+        if stored is None:
+            kept, base, added = 0, "", _texts(history)
+        else:
+            _check_chat(stored, chat_id, journal.location)
             ours = self._known.get(chat_id)
             before = None if ours is None or ours[1] != stored else ours[0]()
             kept, base, added = _split(stored, history, 0 if before is None else history.count_shared(before))
-        else:
-            kept, base, added = 0, "", _texts(history)
         save = _Save(chat_id, expires, kept, base, _marks(added, base)[-1], tuple(map(msgspec.Raw, added)))
-        if kept:
-            journal.append(save, _follow(stored))
-        else:
+        if not kept:
             journal.replace(save)
-            self._remove_record(chat_id)
+            return save
+
+        def follow(saves: _Saves) -> None:
+            if _newest(saves) != stored:
+                raise _MovedError
+
+        journal.append(save, follow)
         return save
 
     def _remember(self, chat_id: str, history: Prompt, save: _Save) -> None:
@@ -311,21 +302,13 @@ class _JournalHistories(Histories):
         self._known[chat_id] = ref(history, forget), save
 
 
-def _check_chat(stored: str | None, chat_id: str, location: str) -> None:
-    if stored != chat_id:
-        raise OSError(f"{location} contains another chat, {stored!r}. {_REMEDY}.")
+def _check_chat(stored: _Save, chat_id: str, location: str) -> None:
+    if stored.chat != chat_id:
+        raise OSError(f"{location} contains another chat, {stored.chat!r}. {_REMEDY}.")
 
 
 def _newest(saves: _Saves) -> _Save | None:
     return next((entry.parts[0] for entry in saves), None)
-
-
-def _follow(stored: object) -> Callable[[_Saves], None]:
-    def check(saves: _Saves) -> None:
-        if _newest(saves) != stored:
-            raise _MovedError
-
-    return check
 
 
 def _history(messages: bytes, expires: float | None, now: float) -> Prompt | None:
@@ -344,10 +327,7 @@ def _is_over(expires: float | None, now: float) -> bool:
 
 @final
 class FileHistories(_JournalHistories):
-    """Histories as journals of saves in the files of a directory, with lock files next to them.
-
-    The first save in a file of an earlier version replaces the file, so that a reader finds only one of the two.
-    """
+    """Histories as journals of saves in the files of a directory, with lock files next to them."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -362,28 +342,10 @@ class FileHistories(_JournalHistories):
         return FileJournal(self._folder / f"{file_name(chat_id)}.json", _FORM)
 
     @override
-    def _remove_record(self, chat_id: str) -> None:
-        """Do nothing: the journal has replaced the record."""
-
-    @override
     def delete(self, chat_id: str) -> None:
         journal = self._journal(chat_id)
         if journal.path.exists():  # otherwise the deletion would leave a lock file
             journal.remove()
-
-    @override
-    def _find(self, chat_id: str, read: Callable[[_Saves], _A]) -> _A | _Record | None:
-        journal = self._journal(chat_id)
-        try:
-            with os.fdopen(open_file(journal.path, writing=False), "rb") as file:
-                start = file.read(len(_JOURNAL))
-                record = None if start == _JOURNAL else _read(start + file.read(), journal.location)
-        except FileNotFoundError:
-            return None
-        if record is None:
-            return journal.read(read)
-        _check_chat(record.chat, chat_id, journal.location)
-        return record
 
 
 @final
@@ -404,70 +366,4 @@ class TableHistories(_JournalHistories):
 
     @override
     def delete(self, chat_id: str) -> None:
-        for table in ("chat", "chat_id"):  # first, because the record must not return
-            self._of_record("DELETE", table, chat_id)
         self._journal(chat_id).clear()
-
-    @override
-    def _find(self, chat_id: str, read: Callable[[_Saves], _A]) -> _A | _Record | None:
-        found = self._journal(chat_id).read(read)
-        if found is not None:
-            return found
-        if rows := self._of_record("SELECT history, expires", "chat", chat_id):
-            return _read_row(*rows[0])
-        if self._of_record("SELECT id", "chat_id", chat_id):  # earlier versions noticed a lost row by its ID
-            missing = f"the row of the chat is missing in {self._path}"
-            raise OSError(f"{missing}. Restore the database from a backup, or delete the chat to start again.")
-        return None
-
-    @override
-    def _remove_record(self, chat_id: str) -> None:
-        self._of_record("DELETE", "chat", chat_id)  # the ID stays, so that an earlier version refuses the chat by name
-
-    def _of_record(self, doing: str, table: str, chat_id: str) -> list[Any]:
-        """Return the rows of a statement on a table of an earlier version. Empty if the database lacks the table."""
-        if not self._path.exists():
-            return []
-        with connect(self._path) as database:
-            find = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-            if database.execute(find, (table,)).fetchone() is None:
-                return []
-            return database.execute(f"{doing} FROM {table} WHERE id = ?", (chat_id,)).fetchall()
-
-
-# -- records of earlier versions
-
-
-class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A whole history in a file or a row. In the first version, files had no digest, and rows only the history."""
-
-    chat: str | None = None  # in a file
-    expires: float | None
-    history: msgspec.Raw
-    digest: str | None = None
-
-
-def _read(text: bytes, location: str) -> _Record:
-    """Return the record in a file or a row. Raise an `OSError` with the location if it is damaged."""
-    try:
-        record = read_record(text, _Record)
-    except ValueError as error:
-        raise OSError(f"{location} contains no chat: {error}. {_REMEDY}.") from error
-    if record.digest is not None and not is_intact(text):
-        raise _damage(location)
-    return record
-
-
-def _damage(location: str) -> OSError:
-    return OSError(f"{location} is damaged. {_REMEDY}.")
-
-
-def _read_row(text: object, expires: object) -> _Record:
-    if not isinstance(text, str) or not (expires is None or isinstance(expires, float)):  # in a damaged database
-        raise OSError(f"the row is damaged: its text or its expiry has a wrong type. {_REMEDY}.")
-    if not text.startswith("{"):
-        return _Record(expires=expires, history=msgspec.Raw(text.encode()))
-    record = _read(text.encode(), "the row")
-    if record.digest is None or record.expires != expires:
-        raise _damage("the row")
-    return record

@@ -38,7 +38,7 @@ from fxai.effects.concurrency import Lock
 from fxai.effects.effect import Effect, FailCause, Suspend, Then
 from fxai.effects.scope import Scope
 from fxai.storage import is_intact, read_record, seal
-from fxai.storage.database import connect, pool_of, read_once, transact
+from fxai.storage.database import pool_of, read_once, transact
 from fxai.storage.pool import stay_open
 from fxai.storage.private_file import file_name, hold_file, own_folder, warn
 
@@ -88,6 +88,12 @@ class Columns(msgspec.Struct, frozen=True):
     def of(self, state: Any) -> tuple[str, float, str]:
         """Return the values of a state."""
         return getattr(state, self.name), getattr(state, self.number), getattr(state, self.mark)
+
+    @property
+    def expressions(self) -> tuple[str, str]:
+        """The SQLite expressions for the number and the mark in the row of a state."""
+        of_row = "CASE WHEN json_valid(state) THEN json_extract(state, '$.state.{}') END"
+        return of_row.format(self.number), of_row.format(self.mark)
 
 
 @final
@@ -144,6 +150,32 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
     def table(self) -> str:
         """The table of the entries."""
         return f"{self.name}_{self.entry}"
+
+    @property
+    def heads(self) -> str:
+        """The table of the numbers of the existing entries."""
+        return f"{self.name}_head"
+
+    @property
+    def states(self) -> str:
+        """The table of the states."""
+        return f"{self.name}_state"
+
+    @property
+    def tables(self) -> list[str]:
+        """The statements that create the missing tables of a SQLite database."""
+        key, states, kind = f"{self.key} TEXT PRIMARY KEY", self.states, "STRICT, WITHOUT ROWID"
+        part = f"{self.key} TEXT, number INTEGER, part INTEGER, {self.data} TEXT NOT NULL"
+        made = [
+            f"TABLE IF NOT EXISTS {self.table} ({part}, PRIMARY KEY ({self.key}, number, part)) {kind}",
+            f"TABLE IF NOT EXISTS {self.heads} ({key}, oldest INTEGER NOT NULL, newest INTEGER NOT NULL) {kind}",
+            f"TABLE IF NOT EXISTS {states} ({key}, state TEXT NOT NULL) {kind}",
+        ]
+        if self.columns is not None:
+            number, mark = self.columns.expressions
+            made.append(f"INDEX IF NOT EXISTS {states}_number ON {states} ({number} DESC, {self.key})")
+            made.append(f"INDEX IF NOT EXISTS {states}_mark ON {states} ({mark}, {number} DESC, {self.key})")
+        return [f"CREATE {one}" for one in made]
 
     def missing(self, first: int, last: int) -> str:
         """Return the statement that entries are missing."""
@@ -289,7 +321,7 @@ class ProcessJournal(Journal[_T]):
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """The row of a part. The first versions of memories wrote only the part."""
+    """The row of a part."""
 
     data: msgspec.Raw
     parts: int = 1  # number of parts of the entry, in its first row
@@ -331,16 +363,9 @@ class TableJournal(Journal[_T]):
         self._key = key
         self._form = form
         self._keep = keep
-        table, head, name, data = form.table, f"{form.name}_head", form.key, form.data
-        columns = f"{name} TEXT, number INTEGER, part INTEGER, {data} TEXT NOT NULL, PRIMARY KEY ({name}, number, part)"
-        heads = f"{name} TEXT PRIMARY KEY, oldest INTEGER NOT NULL, newest INTEGER NOT NULL"
-        self._pool = pool_of(
-            path,
-            f"CREATE TABLE IF NOT EXISTS {table} ({columns}) STRICT, WITHOUT ROWID",
-            f"CREATE TABLE IF NOT EXISTS {head} ({heads}) STRICT, WITHOUT ROWID",
-        )
+        table, head, name, data = form.table, form.heads, form.key, form.data
+        self._pool = pool_of(path, *form.tables)
         self._rows = f"SELECT number, part, {data} FROM {table} WHERE {name} = ? ORDER BY number DESC, part DESC"
-        self._states = f"{form.name}_state"  # the first state creates this table
         self._head = f"SELECT oldest, newest FROM {head} WHERE {name} = ?"
         self._set_head = (
             f"INSERT INTO {head} SELECT ?, coalesce(min(number), 1), ? FROM {table} WHERE {name} = ? "
@@ -396,10 +421,10 @@ class TableJournal(Journal[_T]):
         found: tuple[object, object] | None = database.execute(self._head, (self._key,)).fetchone()
         row: tuple[object, object, object] | None = database.execute(self._rows, (self._key,)).fetchone()
         newest = 0 if row is None else _whole(row[0])
-        if found is None and row is not None and str(row[2]).startswith("{"):
-            raise self._loss(f"the row in the table {self._form.name}_head is missing", newest)
+        if found is None and row is not None:
+            raise self._loss(f"the row in the table {self._form.heads} is missing", newest)
         if found is None:
-            return 1, newest + 1
+            return 1, 1
         oldest, last = map(_whole, found)
         if newest < last:
             raise self._loss(self._form.missing(max(newest + 1, oldest), last), newest)
@@ -409,7 +434,7 @@ class TableJournal(Journal[_T]):
         name = self._key.replace("'", "''")
         return OSError(
             f"the database is incomplete or damaged: {what}. Restore the database from a backup, or, to "
-            f"continue without the missing data, run INSERT OR REPLACE INTO {self._form.name}_head "
+            f"continue without the missing data, run INSERT OR REPLACE INTO {self._form.heads} "
             f"VALUES ('{name}', 1, {newest})"
         )
 
@@ -422,33 +447,17 @@ class TableJournal(Journal[_T]):
                 if not self._expects_state(database):
                     return None
             try:
-                return self._decode_state(text)
+                return read_state(text, self._form)
             except OSError as error:
                 remedy = "Restore the database from a backup, or append another state."
-                raise OSError(f"the state in the table {self._states} is damaged: {error}. {remedy}") from error
+                raise OSError(f"the state in the table {self._form.states} is damaged: {error}. {remedy}") from error
 
     def _state_text(self, database: Connection) -> str | None:
-        if not self._has_states(database):
-            return None
-        select = f"SELECT state FROM {self._states} WHERE {self._form.key} = ?"
+        select = f"SELECT state FROM {self._form.states} WHERE {self._form.key} = ?"
         row: tuple[object] | None = database.execute(select, (self._key,)).fetchone()
         return None if row is None else str(row[0])
 
-    def _decode_state(self, text: str | None) -> Any:
-        if text is None or not is_intact(text.encode()):
-            raise OSError("the row is missing" if text is None else "the row was changed")
-        try:
-            return self._form.decode_state(bytes(read_record(text.encode(), _State).state))
-        except ValueError as error:
-            raise OSError(f"the row does not contain a state ({error})") from error
-
-    def _has_states(self, database: Connection) -> bool:
-        find = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return database.execute(find, (self._states,)).fetchone() is not None
-
     def _has_state(self, database: Connection) -> bool:
-        if not self._has_states(database):
-            return False
         with suppress(OSError):  # a damaged row must not prevent a new row
             return self._state_text(database) is not None or self._expects_state(database)
         return False
@@ -460,17 +469,6 @@ class TableJournal(Journal[_T]):
         with self._naming(_whole(row[0])):
             return self._read_row(row[2]).state
 
-    def _set_state(self, database: Connection, text: str) -> None:
-        columns = f"{self._form.key} TEXT PRIMARY KEY, state TEXT NOT NULL"
-        database.execute(f"CREATE TABLE IF NOT EXISTS {self._states} ({columns}) STRICT, WITHOUT ROWID")
-        if self._form.columns is not None:
-            number, mark = _numbers_of(self._form.columns)
-            index = f"CREATE INDEX IF NOT EXISTS {self._states}"
-            database.execute(f"{index}_number ON {self._states} ({number} DESC, {self._form.key})")
-            database.execute(f"{index}_mark ON {self._states} ({mark}, {number} DESC, {self._form.key})")
-        row = seal(_State(msgspec.Raw(text.encode()))).decode()
-        database.execute(f"INSERT OR REPLACE INTO {self._states} VALUES (?, ?)", (self._key, row))
-
     @override
     def append(self, part: _T, choose: Choose[_T] | None = None, state: Any = None) -> None:
         data = msgspec.Raw(self._form.encode(part).encode())
@@ -479,7 +477,8 @@ class TableJournal(Journal[_T]):
             entry = choose(self._entries(database)) if choose else None
             number, location = (self._bounds(database)[1], 0) if entry is None else (entry.number, len(entry.parts))
             if state_text is not None:
-                self._set_state(database, state_text)
+                row = seal(_State(msgspec.Raw(state_text.encode()))).decode()
+                database.execute(f"INSERT OR REPLACE INTO {self._form.states} VALUES (?, ?)", (self._key, row))
             self._insert(database, number, location, data)
             if location:
                 self._count_parts(database, number, location + 1)
@@ -519,8 +518,7 @@ class TableJournal(Journal[_T]):
             self._clear(database)
 
     def _clear(self, database: Connection) -> None:
-        states = [self._states] if self._has_states(database) else []
-        for table in (self._form.table, f"{self._form.name}_head", *states):
+        for table in (self._form.table, self._form.heads, self._form.states):
             database.execute(f"DELETE FROM {table} WHERE {self._form.key} = ?", (self._key,))
 
     @override
@@ -537,7 +535,7 @@ class TableJournal(Journal[_T]):
         """
         rows = [self._read_row(texts[location]) for location in sorted(texts)]
         first = rows[0]
-        if sorted(texts) != list(range(len(texts))) or (first.digest is not None and first.parts != len(rows)):
+        if sorted(texts) != list(range(len(texts))) or first.parts != len(rows):
             raise OSError("a part is missing")
         return tuple(self._form.decode(bytes(row.data)) for row in rows)
 
@@ -545,8 +543,6 @@ class TableJournal(Journal[_T]):
         if not isinstance(text, str):
             raise OSError("the row does not contain a string")
         row = text.encode()
-        if not text.startswith("{"):
-            return _row_type(self._form.data)(msgspec.Raw(row))
         try:
             read = read_record(row, _row_type(self._form.data))
         except ValueError as error:
@@ -556,73 +552,14 @@ class TableJournal(Journal[_T]):
         return read
 
 
-def read_states(path: Path, form: Form[Any]) -> Iterator[Any]:
-    """Yield the states of all journals of a form in a database. A damaged state causes a warning in the log."""
-    table = f"{form.name}_state"
-    if not path.exists():  # the first append creates the database
-        return
-    with connect(path) as database:
-        if not database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
-            return
-        rows: list[tuple[object, object]] = database.execute(f"SELECT {form.key}, state FROM {table}").fetchall()
-    yield from _decode_states(path, form, rows)
-
-
-def select_states(path: Path, form: Form[Any], columns: Columns, selection: Selection) -> Iterator[Any]:
-    """Yield the selected states of the journals in a database. A damaged state causes a warning in the log."""
-    table = f"{form.name}_state"
-    if not path.exists():
-        return
-    number, mark = _numbers_of(columns)
-    most = -1 if selection.most is None else selection.most
-    where, values = [f"{number} IS NOT NULL"], list[object]()
-    if selection.mark is not None:
-        where, values = [*where, f"{mark} = ?"], [*values, selection.mark]
-    if selection.prefix:
-        where.append(f"substr({form.key}, 1, ?) = ?")
-        values += [len(selection.prefix), selection.prefix]
-    if selection.after is not None:
-        where += [f"{number} <= ?", f"({number} < ? OR {form.key} > ?)"]
-        values += [selection.after[0], *selection.after]
-    select = f"SELECT {form.key}, state FROM {table} WHERE"
-    with connect(path) as database:
-        if not database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
-            return
-        order = f"ORDER BY {number} DESC, {form.key} LIMIT ?"
-        rows = database.execute(f"{select} {' AND '.join(where)} {order}", (*values, most)).fetchall()
-        if selection.after is None:  # rows without JSON have no number
-            rows += database.execute(f"{select} {number} IS NULL").fetchall()
-    yield from _decode_states(path, form, rows)
-
-
-def _numbers_of(columns: Columns) -> tuple[str, str]:
-    """Return the expressions for the number and the mark of a row."""
-    of_row = "CASE WHEN json_valid(state) THEN json_extract(state, '$.state.{}') END"
-    return of_row.format(columns.number), of_row.format(columns.mark)
-
-
-def _decode_states(path: Path, form: Form[Any], rows: list[tuple[object, object]]) -> Iterator[Any]:
-    for key, text in rows:
-        row = str(text).encode()
-        try:
-            if not is_intact(row):
-                raise OSError("the row was changed")
-            yield form.decode_state(bytes(read_record(row, _State).state))
-        except (OSError, ValueError) as error:
-            warn("the list omits the %s %r in %s: %s", form.name, key, path, error)
-
-
-def read_newest(path: Path, form: Form[Any], names: list[str]) -> dict[str, int]:
-    """Return the numbers of the newest entries of journals of a form in a database, by name."""
-    table = f"{form.name}_head"
-    if not path.exists():
-        return {}
-    with connect(path) as database:
-        if not database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
-            return {}
-        select = f"SELECT {form.key}, newest FROM {table} WHERE {form.key} IN (SELECT value FROM json_each(?))"
-        rows: list[tuple[object, object]] = database.execute(select, (_encode(names),)).fetchall()
-    return {str(name): _whole(newest) for name, newest in rows}
+def read_state(text: str | None, form: Form[Any]) -> Any:
+    """Return the state in the row of a SQLite database. Raise an `OSError` with the reason if it is damaged."""
+    if text is None or not is_intact(text.encode()):
+        raise OSError("the row is missing" if text is None else "the row was changed")
+    try:
+        return form.decode_state(bytes(read_record(text.encode(), _State).state))
+    except ValueError as error:
+        raise OSError(f"the row does not contain a state ({error})") from error
 
 
 def _whole(number: object) -> int:

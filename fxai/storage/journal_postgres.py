@@ -20,14 +20,13 @@ from uuid import uuid4
 import anyio
 from typing_extensions import override
 
-from fxai.effects.constructor import attempt_work, fail
+from fxai.effects.constructor import fail, in_thread
 from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, Fetch, Generate
 from fxai.effects.scope import NOTHING, Scope
 from fxai.storage.journal import Choose, Columns, Entry, Form, Journal, Selection
-from fxai.storage.journal_store import JournalStore, Newest
+from fxai.storage.journal_store import JournalStore, Newest, decode_states
 from fxai.storage.postgres import connect, pool_of, retry_away
 from fxai.storage.postgres_owner import LEASE, TABLES, holder_of
-from fxai.storage.private_file import warn
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -41,10 +40,6 @@ _TABLES: Final[tuple[LiteralString, ...]] = (
     """CREATE TABLE IF NOT EXISTS fxai_journal_state
         (kind TEXT NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, number DOUBLE PRECISION, mark TEXT,
          PRIMARY KEY (kind, name))""",
-    """DO $$ BEGIN IF NOT EXISTS (
-            SELECT 1 FROM pg_attribute WHERE attrelid = 'fxai_journal_state'::regclass AND attname = 'mark')
-        THEN ALTER TABLE fxai_journal_state ADD COLUMN number DOUBLE PRECISION, ADD COLUMN mark TEXT;
-        END IF; END $$""",
     """CREATE INDEX IF NOT EXISTS fxai_journal_state_number
         ON fxai_journal_state (kind, number DESC, name COLLATE "C")""",
     """CREATE INDEX IF NOT EXISTS fxai_journal_state_mark
@@ -121,11 +116,7 @@ class PostgresJournals(JournalStore):
         return [*self._decode(rows)]
 
     def _decode(self, rows: list[Any]) -> Iterator[Any]:
-        for name, text in rows:
-            try:
-                yield self._form.decode_state(text.encode())
-            except OSError as error:
-                warn("the list omits the %s %r in %s: %s", self._form.name, name, self.location, error)
+        return decode_states(rows, lambda text: self._form.decode_state(text.encode()), self._form, self.location)
 
     @property
     @override
@@ -311,19 +302,15 @@ class PostgresJournal(Journal[Any]):
                 scope.add(lambda _: self._release())
             return taken
 
-        return attempt_work(take, _os_error).map(hold).uninterruptible()
+        return in_thread(take, OSError).map(hold).uninterruptible()
 
     def _release(self) -> EffectOf[None]:
         def release() -> None:
             self._epoch = None
             self._held.close()
 
-        return attempt_work(release, _os_error).catch_all(lambda _: NOTHING)
+        return in_thread(release, OSError).catch_all(lambda _: NOTHING)
 
 
 class _MoreEntriesError(Exception):
     """A reader needs more entries than the first query returned."""
-
-
-def _os_error(error: Exception) -> OSError | None:
-    return error if isinstance(error, OSError) else None

@@ -24,15 +24,17 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
+import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import Effect, Suspend
 from fxai.effects.scope import Scope
+from fxai.storage.database import connect
 from fxai.storage.journal import (
     Choose,
     Columns,
@@ -42,9 +44,7 @@ from fxai.storage.journal import (
     ProcessJournal,
     Selection,
     TableJournal,
-    read_newest,
-    read_states,
-    select_states,
+    read_state,
 )
 from fxai.storage.private_file import file_name, warn
 
@@ -119,6 +119,17 @@ class JournalStore(ABC):
 
 def _newest(entries: Iterator[Entry[Any]]) -> int:
     return next((entry.number for entry in entries), 0)
+
+
+def decode_states(
+    rows: Iterable[Any], decode: Callable[[str], Any], form: Form[Any], location: object
+) -> Iterator[Any]:
+    """Yield the states in rows of names and texts. A damaged state causes a warning in the log."""
+    for name, text in rows:
+        try:
+            yield decode(str(text))
+        except OSError as error:
+            warn("the list omits the %s %r in %s: %s", form.name, name, location, error)
 
 
 @final
@@ -256,11 +267,37 @@ class TableJournals(JournalStore):
 
     @override
     def states(self) -> Iterator[Any]:
-        return read_states(self._path, self._form)
+        yield from self._decode(self._rows(f"SELECT {self._form.key}, state FROM {self._form.states}"))
 
     @override
     def select(self, columns: Columns, selection: Selection) -> list[Any]:
-        return [*select_states(self._path, self._form, columns, selection)]
+        key, (number, mark) = self._form.key, columns.expressions
+        where, values = [f"{number} IS NOT NULL"], list[object]()
+        if selection.mark is not None:
+            where.append(f"{mark} = ?")
+            values.append(selection.mark)
+        if selection.prefix:
+            where.append(f"substr({key}, 1, ?) = ?")
+            values += [len(selection.prefix), selection.prefix]
+        if selection.after is not None:
+            where += [f"{number} <= ?", f"({number} < ? OR {key} > ?)"]
+            values += [selection.after[0], *selection.after]
+        select = f"SELECT {key}, state FROM {self._form.states} WHERE"
+        order = f"ORDER BY {number} DESC, {key} LIMIT ?"
+        values.append(-1 if selection.most is None else selection.most)
+        rows = self._rows(f"{select} {' AND '.join(where)} {order}", *values)
+        if selection.after is None:  # damaged rows have no number
+            rows += self._rows(f"{select} {number} IS NULL")
+        return [*self._decode(rows)]
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        if not self._path.exists():  # the first append creates the database
+            return []
+        with connect(self._path, *self._form.tables) as database:
+            return database.execute(query, values).fetchall()
+
+    def _decode(self, rows: list[Any]) -> Iterator[Any]:
+        return decode_states(rows, lambda text: read_state(text, self._form), self._form, self._path)
 
     @property
     @override
@@ -270,7 +307,9 @@ class TableJournals(JournalStore):
     @override
     @contextmanager
     def looking(self) -> Generator[Newest]:
-        yield lambda names: read_newest(self._path, self._form, names)
+        among = f"{self._form.key} IN (SELECT value FROM json_each(?))"
+        query = f"SELECT {self._form.key}, newest FROM {self._form.heads} WHERE {among}"
+        yield lambda names: dict(self._rows(query, msgspec.json.encode(names).decode()))
 
 
 # -- new entries

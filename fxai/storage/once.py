@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 from typing_extensions import override
@@ -27,9 +27,8 @@ from typing_extensions import override
 from fxai.storage import is_intact, read_record, seal
 from fxai.storage.private_file import update_file
 
-Use: TypeAlias = Literal["begun", "ended", "denied", "used"]
-"""The state of an ID: `begun` (claimed, end unknown), `ended` (the claimed work ended), `denied`, or `used` (an older
-version of fxai stored the ID without a state)."""
+Use: TypeAlias = Literal["begun", "ended", "denied"]
+"""The state of an ID: `begun` (claimed, end unknown), `ended` (the claimed work ended), or `denied`."""
 
 _Until: TypeAlias = Mapping[str, float | None]
 _Change: TypeAlias = Callable[[dict[str, Use]], Mapping[str, Use]]
@@ -37,11 +36,7 @@ _Table: TypeAlias = dict[str, tuple[float | None, Use]]
 
 _GRACE: Final = 86_400.0  # seconds
 
-# the state has its own table, so that older programs, which read only the first table, can use the file
-_TABLES: Final = (
-    "CREATE TABLE IF NOT EXISTS used_approval (id TEXT PRIMARY KEY, until REAL) STRICT",
-    "CREATE TABLE IF NOT EXISTS approval_use (id TEXT PRIMARY KEY, use TEXT NOT NULL) STRICT",
-)
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS used_id (id TEXT PRIMARY KEY, until REAL, use TEXT NOT NULL) STRICT"
 
 
 class Uses(ABC):
@@ -150,22 +145,14 @@ class TableUses(Uses):
     def _update(self, ids: _Until, now: float | None, change: _Change) -> dict[str, Use]:
         from fxai.storage.database import connect, transact  # only databases need it
 
-        with connect(self._path, *_TABLES) as database, transact(database):
+        with connect(self._path, _TABLE) as database, transact(database):
             if now is not None:
-                over = "SELECT id FROM used_approval WHERE until < ?"
-                database.execute(f"DELETE FROM approval_use WHERE id IN ({over})", (now - _GRACE,))
-                database.execute("DELETE FROM used_approval WHERE until < ?", (now - _GRACE,))
-            found: dict[str, Any] = dict(
-                database.execute(
-                    "SELECT used_approval.id, coalesce(approval_use.use, 'used') "
-                    "FROM used_approval LEFT JOIN approval_use ON approval_use.id = used_approval.id "
-                    f"WHERE used_approval.id IN ({','.join('?' * len(ids))})",
-                    tuple(ids),
-                )
-            )
+                database.execute("DELETE FROM used_id WHERE until < ?", (now - _GRACE,))
+            select = f"SELECT id, use FROM used_id WHERE id IN ({','.join('?' * len(ids))})"
+            found: dict[str, Use] = dict(database.execute(select, tuple(ids)))
             before: dict[str, Use] = {one: found[one] for one in ids if one in found}
-            changed = change(before)
-            added = [(one, ids[one]) for one in changed if one not in before]
-            database.executemany("INSERT INTO used_approval VALUES (?, ?)", added)
-            database.executemany("INSERT OR REPLACE INTO approval_use VALUES (?, ?)", list(changed.items()))
+            database.executemany(
+                "INSERT INTO used_id VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET use = excluded.use",
+                [(one, ids[one], use) for one, use in change(before).items()],
+            )
         return before

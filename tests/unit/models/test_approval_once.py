@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any, cast
 
@@ -292,28 +291,6 @@ def test_a_denial_of_a_forged_request_uses_nothing_up(backend: Backend) -> None:
     office.exit("execute", answered(changed(history, forged), approve=False), [text("Ok.")], backend, layer=layer)
     office.exit("execute", answered(history), [text("Ok.")], backend, layer=layer)
 
-    assert office.ran == [Wipe("a")]
-
-
-def test_a_ledger_of_an_older_version_goes_on(tmp_path: Path, backend: Backend) -> None:
-    """What it says is used is used; an older program can still write into it."""
-    file = tmp_path / "ledger.db"
-    office = Office()
-    history = office.asked()
-    (one,) = history.pending
-
-    def old(approval_id: str) -> None:
-        database = sqlite3.connect(file)
-        database.execute("CREATE TABLE IF NOT EXISTS used_approval (id TEXT PRIMARY KEY, until REAL) STRICT")
-        database.execute("INSERT INTO used_approval VALUES (?, ?)", (approval_id, None))
-        database.commit()
-        database.close()
-
-    old(str(one.approval_id))
-    layer = ApprovalLedger.sqlite(file)
-    assert problem_of(office.exit("execute", answered(history), [], backend, layer=layer)) == "used"
-    old("another")
-    office.exit("execute", answered(office.asked()), [text("Ok.")], backend, layer=layer)
     assert office.ran == [Wipe("a")]
 
 

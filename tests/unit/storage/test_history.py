@@ -1,4 +1,4 @@
-"""Histories in files and databases: saves that append, saves that replace, damage, and records of earlier versions."""
+"""Histories in files and databases: saves that append, saves that replace, and damage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from fxai.messages import AssistantMessage, Prompt, ToolMessage, ToolResultPart, UserMessage
 from fxai.storage import history as storage_history
-from fxai.storage import seal_text
 from fxai.storage.history import FileHistories, Histories, ProcessHistories, TableHistories
 from fxai.storage.journal import TableJournal
 from fxai.storage.journal_file import FileJournal
@@ -355,7 +354,7 @@ def test_rows_that_were_changed_or_lost_are_an_error(statement: str, said: str, 
     assert _load(histories) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", b'{"format":"fxai memory","version":1}\n', b'{"format":"fxai'])
+@pytest.mark.parametrize("content", [b"", b"garbage", b'{"chat":"a","expires":null}', b'{"format":"fxai'])
 def test_a_file_that_is_no_chat_is_left_alone_until_it_is_deleted(content: bytes, tmp_path: Path) -> None:
     """Neither read nor replaced; who deletes the chat begins it anew."""
     histories = FileHistories(tmp_path)
@@ -370,99 +369,3 @@ def test_a_file_that_is_no_chat_is_left_alone_until_it_is_deleted(content: bytes
     histories.delete("a")
 
     assert _load(histories) is None
-
-
-# -- earlier versions
-
-
-def _plant(kind: str, folder: Path, *, sealed: bool, history: Prompt, expires: float | None = None) -> None:
-    """Stores a history as an earlier version did."""
-    number = "null" if expires is None else str(expires)
-    if kind == "files":
-        record = f'{{"chat":"a","expires":{number},"history":{history.to_json()}}}'.encode()
-        _file(folder).write_bytes(seal_text(record) if sealed else record)
-        _file(folder).chmod(0o600)
-        return
-    row = seal_text(f'{{"expires":{number},"history":{history.to_json()}}}'.encode()) if sealed else history.to_json()
-    with closing(sqlite3.connect(folder / "chats.db", isolation_level=None)) as database:
-        database.execute("CREATE TABLE chat (id TEXT PRIMARY KEY, history TEXT, expires REAL) STRICT")
-        text = row.decode() if isinstance(row, bytes) else row
-        database.execute("INSERT INTO chat VALUES ('a', ?, ?)", (text, expires))
-        if sealed:
-            database.execute("CREATE TABLE chat_id (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID")
-            database.execute("INSERT INTO chat_id VALUES ('a')")
-
-
-@of_each_kind
-@pytest.mark.parametrize("sealed", [True, False])
-def test_a_history_of_an_earlier_version_is_read_on(kind: str, sealed: bool, tmp_path: Path) -> None:
-    """The first save stores it in the new form; then nothing of the old form is left to be read."""
-    _plant(kind, tmp_path, sealed=sealed, history=chat("one"), expires=5.0)
-    histories = _histories(kind, tmp_path)
-    before, over = histories.load("a", 4.0), histories.load("a", 5.0)
-    for history in (chat("one") + chat("two"), chat("one") + chat("two") + chat("three")):
-        histories.save("a", history, None)
-    kept = _load(_histories(kind, tmp_path))
-    histories.delete("a")
-
-    assert (before, over) == (chat("one"), None)
-    assert kept == chat("one") + chat("two") + chat("three")
-    assert _load(histories) is None
-
-
-@of_each_kind
-def test_a_history_of_an_earlier_version_can_be_deleted(kind: str, tmp_path: Path) -> None:
-    """Before anything was saved in the new form."""
-    _plant(kind, tmp_path, sealed=True, history=chat("one"))
-    histories = _histories(kind, tmp_path)
-    histories.delete("a")
-
-    assert _load(histories) is None
-
-
-def test_an_earlier_version_does_not_begin_the_chat_anew(tmp_path: Path) -> None:
-    """It looks for a row by the id that stays, and says that the row is missing."""
-    _plant("sqlite", tmp_path, sealed=True, history=chat("one"))
-    TableHistories(tmp_path / "chats.db").save("a", chat("one") + chat("two"), None)
-    with closing(sqlite3.connect(tmp_path / "chats.db")) as database:
-        rows = [database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("chat", "chat_id")]
-
-    assert rows == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("statement", "said"),
-    [
-        ("UPDATE chat SET history = replace(history, 'one', 'two')", "the row is damaged"),
-        ("UPDATE chat SET expires = 7", "the row is damaged"),
-        ("UPDATE chat SET history = '{\"history\": 7'", "the row contains no chat"),
-        ("DELETE FROM chat", "the row of the chat is missing in "),
-    ],
-)
-def test_a_row_of_an_earlier_version_that_was_changed_or_lost_is_an_error(
-    statement: str, said: str, tmp_path: Path
-) -> None:
-    """It is neither read nor replaced."""
-    _plant("sqlite", tmp_path, sealed=True, history=chat("one"))
-    with closing(sqlite3.connect(tmp_path / "chats.db", isolation_level=None)) as database:
-        database.execute(statement)
-    histories = TableHistories(tmp_path / "chats.db")
-
-    for use in _uses(histories):
-        with pytest.raises(OSError, match=said):
-            use()
-
-
-def test_a_file_of_an_earlier_version_that_was_changed_is_an_error(tmp_path: Path) -> None:
-    """It is neither read nor replaced; so is the file of another chat."""
-    _plant("files", tmp_path, sealed=True, history=chat("one"))
-    whole = _file(tmp_path).read_bytes()
-    histories = FileHistories(tmp_path)
-    for content, said in [
-        (whole.replace(b'"one"', b'"two"'), "is damaged"),
-        (seal_text(b'{"chat":"b","expires":null,"history":[]}'), "contains another chat, 'b'"),
-    ]:
-        _file(tmp_path).write_bytes(content)
-        for use in _uses(histories):
-            with pytest.raises(OSError, match=said):
-                use()

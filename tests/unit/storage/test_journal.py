@@ -152,20 +152,13 @@ def test_a_state_that_was_appended_last_counts(kind: str, tmp_path: Path) -> Non
 
 
 def test_a_part_without_a_state_is_written_as_ever(tmp_path: Path) -> None:
-    """Neither the lines of a file nor the tables of a database say anything about one."""
-    import sqlite3
+    """The lines of a file do not mention a state."""
+    journal = _journal("file", tmp_path)
+    journal.append("a")
+    journal.read_state()
+    journal.clear()
+    journal.append("b")
 
-    for kind in KINDS[1:]:
-        journal = _journal(kind, tmp_path)
-        journal.append("a")
-        journal.read_state()
-        journal.clear()
-        journal.append("b")
-    database = sqlite3.connect(tmp_path / "runs.db")
-    tables = database.execute("SELECT name FROM sqlite_master").fetchall()
-    database.close()
-
-    assert tables == [("journal_entry",), ("journal_head",)]
     assert "state" not in (tmp_path / "run.jsonl").read_text()
 
 

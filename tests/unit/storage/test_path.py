@@ -197,14 +197,16 @@ def test_rows_that_nest_without_end_are_typed_failures(tmp_path: Path) -> None:
     assert isinstance(_failure(_stored(ChatStore.sqlite(chats), "ann", "load")), ChatStoreError)
 
 
-@every(("history", "expires"), [("[]", "soon"), ("[]", b"\xff"), (b"\xff", None), (7, 8.5), (None, None)])
-def test_a_row_whose_values_are_of_other_types_is_a_typed_failure(history: Any, expires: Any, tmp_path: Path) -> None:
+@every(("number", "data"), [("one", "{}"), (b"\xff", "{}"), (1, b"\xff"), (1, 7), (1, None)])
+def test_a_row_whose_values_are_of_other_types_is_a_typed_failure(number: Any, data: Any, tmp_path: Path) -> None:
     """SQLite holds them to their types when they are written, not when a damaged file is read."""
     path = tmp_path / "chats.db"
-    _rewritten(path, "CREATE TABLE chat (id TEXT PRIMARY KEY, history, expires)")
-    _rewritten(path, "INSERT INTO chat VALUES ('ann', ?, ?)", history, expires)
+    _rewritten(path, "CREATE TABLE chat_save (id TEXT, number, part, data, PRIMARY KEY (id, number, part))")
+    _rewritten(path, "CREATE TABLE chat_head (id TEXT PRIMARY KEY, oldest, newest)")
+    _rewritten(path, "INSERT INTO chat_save VALUES ('ann', ?, 0, ?)", number, data)
+    _rewritten(path, "INSERT INTO chat_head VALUES ('ann', 1, 1)")
 
     failure = _failure(_stored(ChatStore.sqlite(path), "ann", "load"))
 
     assert isinstance(failure, ChatStoreError)
-    assert "the row is damaged" in str(failure)
+    assert "damaged" in str(failure)
