@@ -35,8 +35,7 @@ from fxai.messages.reason import QuotaExhaustedError, RateLimitError, UnknownErr
 from fxai.models.model_info import ModelInfo
 from fxai.models.price import Price, PriceTable
 from fxai.models.usage_limit import UNIT, Extent, Limit, Reservation, Unknown, usage_keys
-from fxai.storage.allowance import LEASE, Allowances
-from fxai.storage.allowance_rows import AfterCrash, Claim, LimitExceeded
+from fxai.storage.allowance import LEASE, AfterCrash, Allowances, Claim, LimitExceeded
 
 _PAUSE: Final = 0.25  # seconds between two checks of the reservations of other processes
 _LONGEST_PAUSE: Final = 2.0  # the same, if other processes are earlier in the line of the allowances

@@ -40,8 +40,7 @@ from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.price import Price, PriceTable
 from fxai.models.token_bound import Estimate, RequestBounds, Unbounded, bytes_of_texts
 from fxai.models.usage_limit import Extent, Limit, Reservation, Unknown, check_limits
-from fxai.storage.allowance import Allowances
-from fxai.storage.allowance_rows import AfterCrash
+from fxai.storage.allowance import AfterCrash, Allowances
 from fxai.storage.pool import stay_open
 
 _T = TypeVar("_T")

@@ -35,7 +35,7 @@ from fxai.messages.reason import (
 )
 from fxai.models.model_info import ModelInfo
 from fxai.models.price import Price, amount_of
-from fxai.storage.allowance_rows import MOST, Claim, LimitExceeded
+from fxai.storage.allowance import MOST, Claim, LimitExceeded
 
 Kind: TypeAlias = Literal["requests", "tokens", "money"]
 """The kind of usage that fxai counts."""

@@ -23,7 +23,7 @@ from fxai import Agent, LanguageModel, Tool, Toolkit, fx
 from fxai.durable import Runs, durable
 from fxai.effects import Effect, Gen, LayerOf, Scope
 from fxai.models import Allowances, Limit, ModelInfo
-from fxai.storage.allowance_rows import Claim
+from fxai.storage.allowance import Claim
 from fxai.storage.work_queue import WorkQueue
 from fxai.testing import ScriptedModel, call, delay, text
 from tests.benchmarks.measure import slowness

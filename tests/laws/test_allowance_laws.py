@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.models import Allowances
-from fxai.storage.allowance_rows import Claim, Hold, Holds
+from fxai.storage.allowance import Claim, Hold, Holds
 from tests.kit.postgres import POSTGRES, fresh_database, server_of
 from tests.kit.trials import examples
 

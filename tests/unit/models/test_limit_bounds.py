@@ -24,7 +24,7 @@ from fxai.messages import (
 )
 from fxai.models import Allowances, LanguageModel, Limit, ModelInfo, ModelRequest, Price, PriceTable, TokenCount, limit
 from fxai.models.token_bound import BytesBound
-from fxai.storage.allowance_rows import MOST, Claim
+from fxai.storage.allowance import MOST, Claim
 from fxai.testing import ScriptedModel, finish, text
 from fxai.tools import Tool
 from tests.kit.every import every

@@ -13,7 +13,7 @@ from returns.result import Failure, Result
 from fxai.effects import Backend, Effect, EffectOf, Gen, Layer, fx
 from fxai.messages import RateLimitError, Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
-from fxai.storage.allowance_rows import Claim, Level, LimitExceeded
+from fxai.storage.allowance import Claim, Level, LimitExceeded
 from fxai.testing import ScriptedModel, TestClock, delay, finish, text
 from tests.kit.postgres import POSTGRES, server_of
 from tests.kit.trials import examples

@@ -20,7 +20,7 @@ import pytest
 from fxai.effects import Backend, Effect, Layer, fx
 from fxai.messages import Usage
 from fxai.models import Allowances, LanguageModel, Limit, limit
-from fxai.storage.allowance_rows import Claim
+from fxai.storage.allowance import Claim
 from fxai.storage.database import pool_of
 from fxai.storage.journal import JSON, TableJournal
 from fxai.storage.pool import Pool
@@ -295,7 +295,7 @@ def test_allowances_can_be_sent_to_another_process(location: str) -> None:
 FORKS = """
 import os, sys
 from fxai.models import Allowances
-from fxai.storage.allowance_rows import Claim
+from fxai.storage.allowance import Claim
 
 where = sys.argv[1]
 shared = Allowances.postgres(where) if where.startswith("postgresql:") else Allowances.sqlite(where)
