@@ -583,9 +583,9 @@ class PostgresAllowances(Allowances):
     def _transact(self, keys: list[str]) -> Generator[Rows]:
         @contextmanager
         def start(database: Any) -> Generator[None]:
-            from fxai.storage.postgres import lock, transact  # it imports the database support
+            from fxai.storage.postgres import lock  # it imports the database support
 
-            with transact(database):
+            with database.transaction():
                 lock(database, [f"fxai allowance: {key}" for key in keys])
                 self._compare_clocks(database)
                 yield

@@ -1,5 +1,8 @@
 """The jobs of a work queue, as workflows of DBOS in SQLite or PostgreSQL. Needs the extra `durable`.
 
+DBOS unpickles a row whose serialization is pickle. The connections of this module replace this serialization with JSON.
+Then DBOS refuses the row, so no row can run code.
+
 A job is a workflow of DBOS. This module uses only the public API of DBOS. A `DBOSClient` submits, lists, cancels,
 resumes, and removes workflows. `fxai.storage.job_dispatch` runs DBOS in a worker. DBOS has no public API for some data
 of a job, so fxai stores this data in two additional tables. The data consists of the number of dead workers, the last
@@ -20,21 +23,22 @@ import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from importlib.util import find_spec
 from pathlib import Path
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar, cast, final
-from urllib.parse import urlsplit
 
 import msgspec
 
-from fxai.storage.postgres import error_type
+from fxai.storage.postgres import error_type, name_of
 
 if TYPE_CHECKING:
     import os
+    import sqlite3
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Dialect, Engine
+    from sqlalchemy.pool import ConnectionPoolEntry
 
 _A = TypeVar("_A")
 _P = ParamSpec("_P")
@@ -56,6 +60,19 @@ APPLICATION: Final = "fxai"
 VERSION: Final = "fxai-1"
 """The version of the job format. Jobs of a later version wait for workers that support it."""
 
+_PICKLE: Final = b"py_pickle"  # DBOS unpickles rows with this serialization, even with another serializer
+_JSON: Final = "portable_json"
+_MARK: Final = "CREATE TABLE IF NOT EXISTS fxai_jobs (version TEXT) STRICT"
+_TABLES: Final = (
+    """CREATE TABLE IF NOT EXISTS fxai_job (id TEXT PRIMARY KEY, lost INTEGER NOT NULL, cancelled INTEGER NOT NULL,
+        ended INTEGER NOT NULL, last TEXT, at DOUBLE PRECISION NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS fxai_job_shown (id TEXT NOT NULL, number INTEGER NOT NULL, text TEXT NOT NULL,
+        at DOUBLE PRECISION NOT NULL, PRIMARY KEY (id, number))""",
+    "CREATE INDEX IF NOT EXISTS fxai_job_open ON fxai_job (id) WHERE cancelled > 0 AND ended = 0",
+    "CREATE TABLE IF NOT EXISTS fxai_job_dbos (version TEXT PRIMARY KEY)",
+)
+_IDLE: Final = 1.0  # idle seconds of a connection before fxai tests it
+_LOCK: Final = 0x6678_6169  # a lock of PostgreSQL, for programs that create the tables at the same time
 _MIDDLE: Final = 1 << 30  # the lowest priority of DBOS is 1, and it runs first
 _CHUNK: Final = 500
 _ENDED: Final = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
@@ -187,8 +204,6 @@ class JobTable:
         if find_spec("dbos") is None:
             raise ImportError("a work queue requires DBOS. Install it: pip install 'fxai[durable]'")
         from dbos import DBOSClient, DBOSPortableJSONSerializer
-
-        from fxai.storage.job_engine import open_engine
 
         words = location_of(location)
         with ExitStack() as stack, raising_os_errors(words):
@@ -395,12 +410,128 @@ class JobTable:
         )
 
 
+# -- connections
+
+
+@contextmanager
+def open_engine(location: Path | str) -> Generator[Engine]:
+    """Return a context with the connections to a database. fxai creates the tables first.
+
+    Args:
+        location: The path of a SQLite database, or the URL of a PostgreSQL database.
+    """
+    engine = _sqlite_engine(location) if isinstance(location, Path) else _postgres_engine(location)
+    try:
+        _migrate(engine, location)
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def _migrate(engine: Engine, location: Path | str) -> None:
+    """Create the tables, unless this version of DBOS has created them before."""
+    from importlib.metadata import version
+
+    import sqlalchemy as sql
+
+    installed = {"version": version("dbos")}
+    with engine.connect() as connection:
+        if sql.inspect(connection).has_table("fxai_job_dbos"):
+            chosen = sql.text("SELECT 1 FROM fxai_job_dbos WHERE version = :version")
+            if connection.execute(chosen, installed).fetchone():
+                return
+    from dbos import DBOS
+
+    if isinstance(location, Path):
+        DBOS.migrate(sql.URL.create("sqlite", database=str(location)).render_as_string())
+    else:
+        DBOS.migrate(location)
+    with engine.begin() as connection:
+        if not isinstance(location, Path):
+            connection.execute(sql.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        for statement in _TABLES:
+            connection.execute(sql.text(statement))
+        note = "INSERT INTO fxai_job_dbos VALUES (:version) ON CONFLICT (version) DO NOTHING"
+        connection.execute(sql.text(note), installed)
+
+
+def _sqlite_engine(path: Path) -> Engine:
+    from sqlite3 import sqlite_version_info
+
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import QueuePool
+
+    from fxai.storage.database import connect, open_for_pool
+
+    with connect(path, _MARK):  # private, in WAL mode; without a table, the file would be empty
+        pass
+
+    def open_one() -> sqlite3.Connection:
+        database = open_for_pool(path)
+        database.text_factory = _read_text
+        if sqlite_version_info < (3, 42):  # without `subsec`, which DBOS uses from Python 3.12 on
+            database.create_function("unixepoch", 1, _unix_time)
+        return database
+
+    return create_engine("sqlite://", creator=open_one, poolclass=QueuePool, pool_size=8, max_overflow=24)
+
+
+def _read_text(data: bytes) -> str:
+    return _JSON if data == _PICKLE else data.decode()
+
+
+def _unix_time(part: object) -> float | None:
+    return time() if part == "subsec" else None
+
+
+def _postgres_engine(url: str) -> Engine:
+    from sqlalchemy import create_engine, event, make_url
+
+    engine = create_engine(
+        make_url(url).set(drivername="postgresql+psycopg"),
+        pool_size=8,
+        max_overflow=24,
+        connect_args={"connect_timeout": 30, "application_name": "fxai"},
+    )
+    event.listen(engine, "connect", _refuse_pickle)
+    event.listen(engine, "checkin", _note_use)
+    event.listen(engine, "checkout", partial(_test_idle, engine.dialect))
+    return engine
+
+
+def _note_use(_: object, record: ConnectionPoolEntry) -> None:
+    record.info["used"] = monotonic()
+
+
+def _test_idle(dialect: Dialect, database: Any, record: ConnectionPoolEntry, _: object) -> None:
+    """Replace a connection that broke while it was idle. A test before each use would add a fifth more statements."""
+    from sqlalchemy.exc import DisconnectionError
+
+    if monotonic() - record.info.get("used", 0.0) < _IDLE:
+        return
+    try:
+        dialect.do_ping(database)
+    except Exception as error:
+        raise DisconnectionError(str(error)) from error
+
+
+def _refuse_pickle(database: Any, _: object) -> None:
+    from psycopg.adapt import Loader
+
+    class Refusing(Loader):
+        def load(self, data: Any) -> str:
+            return _read_text(bytes(data))
+
+    for kind in ("text", "varchar"):
+        database.adapters.register_loader(kind, Refusing)
+
+
+# -- locations
+
+
 def location_of(location: Path | str) -> str:
     """Return the location of a database, for messages, without user and password."""
-    if isinstance(location, Path):
-        return str(location)
-    parts = urlsplit(location)
-    return f"PostgreSQL, {parts.hostname or 'of this machine'}{parts.path}"
+    return str(location) if isinstance(location, Path) else name_of(location)
 
 
 def read_location(location: str | os.PathLike[str]) -> Path | str:
@@ -410,9 +541,7 @@ def read_location(location: str | os.PathLike[str]) -> Path | str:
         ValueError: If the location is neither a URL of PostgreSQL nor a valid path.
     """
     if isinstance(location, str) and "://" in location:
-        scheme = urlsplit(location).scheme
-        if scheme not in ("postgresql", "postgres"):
-            raise ValueError(f"URL must be postgresql://USER:PASSWORD@HOST/DATABASE, got the scheme {scheme!r}")
+        name_of(location)
         return location
     from fxai.storage.database import database_path
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 import anyio
 import msgspec
 
+from fxai.effects import thread
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
-from fxai.effects.constructor import attempt_work
+from fxai.effects.constructor import in_thread
 from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf
 from fxai.effects.fiber import Fiber, run_fiber
-from fxai.effects.thread import in_thread
 from fxai.effects.waker import Waker
 from fxai.storage.job_dispatch import ClaimedJob, Dispatcher
 from fxai.storage.job_table import Held, JobTable
@@ -68,12 +68,7 @@ class Job:
             OSError: If the database refuses.
         """
         table = cast(JobTable, self._table)
-        return attempt_work(lambda: table.show(self.id, text), os_error)
-
-
-def os_error(error: Exception) -> OSError | None:
-    """Return the error if it is an `OSError`, which the system and the database raise."""
-    return error if isinstance(error, OSError) else None
+        return in_thread(lambda: table.show(self.id, text), OSError)
 
 
 @final
@@ -146,7 +141,7 @@ class _Worker:
         except OSError as error:
             self._failure = error
         finally:
-            await shield(in_thread(self._close))
+            await shield(thread.in_thread(self._close))
         return Failed(Cause((Fail(self._failure or OSError("the worker has ended")),)))
 
     def _open(self) -> None:
@@ -161,7 +156,7 @@ class _Worker:
             self._failure = self._failure or error  # other workers release the jobs when the lock is free
 
     async def _in_thread(self, work: Callable[[], _A]) -> _A:
-        return await in_thread(work, limiter=self._limiter)
+        return await thread.in_thread(work, limiter=self._limiter)
 
     def _end(self, failure: OSError | None = None) -> None:
         """Accept no new jobs. After a failure, interrupt the running jobs immediately."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar, final
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import anyio
@@ -25,7 +24,7 @@ from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, Fetch, Gener
 from fxai.effects.scope import NOTHING, Scope
 from fxai.storage.journal import Choose, Columns, Entry, Form, Journal, Selection
 from fxai.storage.journal_store import JournalStore, Newest, decode_states
-from fxai.storage.postgres import connect, pool_of, retry_away
+from fxai.storage.postgres import connect, name_of, pool_of, retry_away
 from fxai.storage.postgres_owner import LEASE, TABLES, holder_of
 
 if TYPE_CHECKING:
@@ -87,12 +86,9 @@ class PostgresJournals(JournalStore):
         Raises:
             ValueError: If the URL is not a URL of PostgreSQL.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in ("postgresql", "postgres"):
-            raise ValueError(f"URL must be postgresql://USER:PASSWORD@HOST/DATABASE, got the scheme {parts.scheme!r}")
         self._url = url
         self._form = form
-        self.location: str = f"PostgreSQL, {parts.hostname or 'of this machine'}{parts.path}"
+        self.location: str = name_of(url)
         """The location of the journals, for messages, without user and password."""
 
     @override

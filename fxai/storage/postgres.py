@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar, final
+from urllib.parse import urlsplit
 
 from fxai.storage.pool import Pool
 
@@ -72,6 +73,18 @@ def connect(url: str, *tables: LiteralString) -> Generator[Connection[Any]]:
         ) from error
 
 
+def name_of(url: str) -> str:
+    """Return the host and the database of a URL, for messages, without user and password.
+
+    Raises:
+        ValueError: If the URL is not a URL of PostgreSQL.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise ValueError(f"URL must be postgresql://USER:PASSWORD@HOST/DATABASE, got the scheme {parts.scheme!r}")
+    return f"PostgreSQL, {parts.hostname or 'of this machine'}{parts.path}"
+
+
 def _create(database: Connection[Any], tables: tuple[LiteralString, ...]) -> None:
     """Execute the statements whose table, index, or sequence does not exist.
 
@@ -83,7 +96,7 @@ def _create(database: Connection[Any], tables: tuple[LiteralString, ...]) -> Non
     there = {row[0] for row in database.execute(query, ([*named.values()],)).fetchall()}
     for table in tables:
         if named.get(table) not in there:
-            with transact(database):
+            with database.transaction():
                 lock(database, [_SETUP])  # two programs that create a table at the same time would fail
                 database.execute(table)
 
@@ -97,13 +110,6 @@ def error_type(error: object) -> type[OSError]:
     if error.sqlstate in _CONFLICTS:
         return ConflictError
     return ServerAwayError if error.sqlstate is None or error.sqlstate.startswith(_AWAY) else OSError
-
-
-@contextmanager
-def transact(database: Connection[Any]) -> Generator[None]:
-    """Return a context that runs in a transaction. If the block fails, the server rolls it back."""
-    with database.transaction():
-        yield
 
 
 def lock(database: Connection[Any], names: list[str]) -> None:
@@ -137,7 +143,7 @@ class PostgresPool:
             ServerAwayError: If fxai cannot reach the server.
             OSError: If the server refuses a statement.
         """
-        with self._free, self._pool.take(transact) as database:
+        with self._free, self._pool.take(lambda database: database.transaction()) as database:
             self.was_reached = True
             yield database
 

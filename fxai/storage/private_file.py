@@ -499,11 +499,8 @@ def hold_file(location: Callable[[], Path], *, wait: bool = True) -> Effect[None
         OSError: As `open_lock` and as `location`. `BlockingIOError` if another program holds it and `wait` is False.
     """
 
-    def fail(error: Exception) -> OSError | None:
-        return error if isinstance(error, OSError) else None
-
     def within(scope: Scope) -> EffectOf[None, OSError]:
-        return attempt_async(lambda: _hold(location, scope, wait), fail)
+        return attempt_async(lambda: _hold(location, scope, wait), OSError)
 
     return FlatMap(Fetch(Scope), within)
 

@@ -37,12 +37,12 @@ from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast, final
 import msgspec
 
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
-from fxai.effects.constructor import attempt_work, succeed
-from fxai.effects.effect import AwaitExit, EffectOf, Fetch, FlatMap
-from fxai.effects.scope import NOTHING, Scope
+from fxai.effects.constructor import attempt_async, in_thread, succeed
+from fxai.effects.effect import AwaitExit, Effect, EffectOf
+from fxai.effects.scope import NOTHING, Scope, acquire_release
 from fxai.effects.waker import Waker, result_of
 from fxai.storage.job_table import JobState, JobTable, NewJob, location_of, read_location
-from fxai.storage.job_worker import Job, JobWorkerOptions, os_error, serve_jobs
+from fxai.storage.job_worker import Job, JobWorkerOptions, serve_jobs
 from fxai.storage.private_file import warn
 from fxai.storage.worker_lock import is_served
 
@@ -113,7 +113,7 @@ class WorkQueue:
         self._clerk = _Clerk(table)
 
     @staticmethod
-    def open(location: str | os.PathLike[str]) -> EffectOf[WorkQueue, OSError, Scope]:
+    def open(location: str | os.PathLike[str]) -> Effect[WorkQueue, OSError, Scope]:
         """Open a queue until the scope closes. The jobs remain in the database.
 
         Args:
@@ -137,16 +137,9 @@ class WorkQueue:
             return queue
 
         def close(_: object) -> EffectOf[None]:
-            return attempt_work(held.close, os_error).catch_all(lambda _: NOTHING)
+            return in_thread(held.close, OSError).catch_all(lambda _: NOTHING)
 
-        def within(scope: Scope) -> EffectOf[WorkQueue, OSError, None]:
-            def keep(queue: WorkQueue) -> WorkQueue:
-                scope.add(close)
-                return queue
-
-            return attempt_work(start, os_error).map(keep).uninterruptible()
-
-        return FlatMap(Fetch(Scope), within)
+        return acquire_release(in_thread(start, OSError), close)
 
     @staticmethod
     def keep(url: str) -> EffectOf[WorkQueue, OSError]:
@@ -174,7 +167,7 @@ class WorkQueue:
                     atexit.register(_close_kept, url, found, held)
                 return found
 
-        return attempt_work(find, os_error)
+        return in_thread(find, OSError)
 
     @property
     def location(self) -> str:
@@ -202,7 +195,7 @@ class WorkQueue:
             ValueError: If the kind or the ID is empty or too long, or a string contains half a surrogate pair.
         """
         new = new_job(kind, job, text, priority=priority, delay=delay)
-        return _of_future(lambda: self._clerk.submit(new))
+        return attempt_async(lambda: result_of(self._clerk.submit(new)), OSError)
 
     def submit_soon(self, job: NewJob) -> Future[bool]:
         """Submit a job of `new_job` from any thread. fxai inserts concurrent jobs in one transaction."""
@@ -210,7 +203,7 @@ class WorkQueue:
 
     def look_up(self, job: str) -> EffectOf[JobState, OSError]:
         """Return the current state of a job."""
-        return attempt_work(lambda: self._table.states([job])[job], os_error)
+        return in_thread(lambda: self._table.states([job])[job], OSError)
 
     def result(self, job: str) -> EffectOf[JobState, OSError]:
         """Wait until a job is `done`, `failed`, `cancelled`, or `gone`, and return its state.
@@ -243,16 +236,16 @@ class WorkQueue:
 
     def read_shown(self, job: str, offset: int = 0) -> EffectOf[tuple[str, ...], OSError]:
         """Return the existing preliminary values of a job, starting at an offset."""
-        shown = attempt_work(lambda: self._table.read_shown({job: offset}), os_error)
+        shown = in_thread(lambda: self._table.read_shown({job: offset}), OSError)
         return shown.map(lambda rows: tuple([text for _, _, text in rows]))
 
     def cancel(self, *jobs: str) -> EffectOf[None, OSError]:
         """Cancel jobs, even if other programs wait for them. Workers interrupt running jobs within about a second."""
-        return attempt_work(lambda: self._table.cancel(jobs), os_error)
+        return in_thread(lambda: self._table.cancel(jobs), OSError)
 
     def remove(self, *jobs: str) -> EffectOf[None, OSError]:
         """Remove jobs with all their data. Workers interrupt running jobs."""
-        return attempt_work(lambda: self._table.remove(jobs), os_error)
+        return in_thread(lambda: self._table.remove(jobs), OSError)
 
     def cancel_soon(self, job: str) -> None:
         """Cancel a job from any thread."""
@@ -318,16 +311,6 @@ def new_job(kind: str, job: str, text: str, *, priority: int = 0, delay: float =
     except UnicodeEncodeError as error:
         raise ValueError(f"job contains half a surrogate pair at character {error.start}. Remove it.") from error
     return NewJob(kind, job, text, priority, delay)
-
-
-def _of_future(start: Callable[[], Future[_A]]) -> EffectOf[_A, OSError]:
-    async def wait() -> Exit[_A, OSError]:
-        try:
-            return Succeeded(await result_of(start()))
-        except OSError as error:
-            return Failed(Cause((Fail(error),)))
-
-    return AwaitExit(lambda _: wait())
 
 
 _kept: Final[dict[str, WorkQueue]] = {}  # by URL

@@ -7,8 +7,8 @@ worker survives a restart of the server.
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     location = Path(folder) / "jobs.db"
-...     with WorkerLock.hold(location, "one") as lock:
-...         lock.holds(), is_alive(location, "one"), is_alive(location, "two")
+...     with WorkerLock.hold(location, "one", ["add"]) as lock:
+...         lock.holds(), is_served(location, "add"), is_served(location, "wipe")
 (True, True, False)
 """
 
@@ -17,10 +17,10 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import Any, Final, cast, final
+from typing import Final, final
 
 import msgspec
 from typing_extensions import override
@@ -48,10 +48,14 @@ class WorkerLock(ABC):
         Raises:
             OSError: If the lock cannot be acquired.
         """
-        hold = _hold_file if isinstance(location, Path) else _hold_server
-        manager: AbstractContextManager[WorkerLock] = hold(cast(Any, location), worker, tuple(kinds))
-        with manager as lock:
+        lock = _FileLock(location, worker) if isinstance(location, Path) else _ServerLock(_holder(location), worker)
+        try:
+            if not lock.take(worker):
+                raise BlockingIOError(f"another program is the worker {worker}")
+            lock.tell(tuple(kinds))
             yield lock
+        finally:
+            lock.close()
 
     @abstractmethod
     def holds(self) -> bool:
@@ -64,6 +68,14 @@ class WorkerLock(ABC):
     @abstractmethod
     def free(self, other: str) -> None:
         """Free the lock of a dead worker, and remove it."""
+
+    @abstractmethod
+    def tell(self, kinds: tuple[str, ...]) -> None:
+        """Let others see the kinds of jobs that this worker runs."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free all locks of this worker. If a server is away, the leases end."""
 
 
 def is_served(location: Path | str, kind: str) -> bool:
@@ -89,20 +101,6 @@ def _is_served_by(path: Path, kind: str) -> bool:
     return kind in kinds
 
 
-def is_alive(location: Path | str, worker: str) -> bool:
-    """Return True if a worker lives. The function blocks."""
-    if isinstance(location, Path):
-        path = _path(location, worker)
-        if not path.exists():
-            return False
-        descriptor = open_lock(path)
-        try:
-            return not take_lock(descriptor)
-        finally:
-            free_lock(descriptor)
-    return _holder(location).is_held(_KIND, worker)
-
-
 def _path(location: Path, worker: str) -> Path:
     return location.with_name(f"{location.name}.worker-{file_name(worker)}")
 
@@ -113,18 +111,6 @@ def _holder(url: str) -> Holder:
 
 def _kind_key(kind: str) -> str:
     return f"fxai worker of {kind}"
-
-
-@contextmanager
-def _hold_file(location: Path, worker: str, kinds: tuple[str, ...]) -> Generator[WorkerLock]:
-    lock = _FileLock(location, worker)
-    try:
-        if not lock.take(worker):
-            raise BlockingIOError(f"another program is the worker {worker}")
-        lock.write(msgspec.json.encode(kinds))
-        yield lock
-    finally:
-        lock.close()
 
 
 @final
@@ -158,27 +144,14 @@ class _FileLock(WorkerLock):
             remove_file(_path(self._location, other))
         free_lock(descriptor)
 
-    def write(self, text: bytes) -> None:
-        """Write to the file of this worker."""
-        write_all(self._held[self._worker], text)
+    @override
+    def tell(self, kinds: tuple[str, ...]) -> None:
+        write_all(self._held[self._worker], msgspec.json.encode(kinds))
 
+    @override
     def close(self) -> None:
-        """Free all locks of this worker."""
         for worker in list(self._held):
             self.free(worker)
-
-
-@contextmanager
-def _hold_server(url: str, worker: str, kinds: tuple[str, ...]) -> Generator[WorkerLock]:
-    lock = _ServerLock(_holder(url), worker)
-    try:
-        if not lock.take(worker):
-            raise BlockingIOError(f"another program is the worker {worker}")
-        for kind in kinds:
-            lock.tell(kind)
-        yield lock
-    finally:
-        lock.close()
 
 
 @final
@@ -200,9 +173,10 @@ class _ServerLock(WorkerLock):
     def free(self, other: str) -> None:
         self._free((_KIND, other))
 
-    def tell(self, kind: str) -> None:
-        """Let others see that this worker runs a kind of jobs."""
-        self._take(_kind_key(kind), self._worker)
+    @override
+    def tell(self, kinds: tuple[str, ...]) -> None:
+        for kind in kinds:
+            self._take(_kind_key(kind), self._worker)
 
     def _take(self, kind: str, name: str) -> bool:
         epoch = self._holder.take(kind, name)
@@ -213,8 +187,8 @@ class _ServerLock(WorkerLock):
     def _free(self, key: tuple[str, str]) -> None:
         self._holder.free(*key, self._held.pop(key), forget=True)
 
+    @override
     def close(self) -> None:
-        """Free all locks of this worker. If the server is away, the leases end."""
         for key in list(self._held):
             with suppress(OSError):
                 self._free(key)

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from fxai.storage import job_engine, work_queue
+from fxai.storage import job_table, work_queue
 from fxai.storage.job_dispatch import Dispatcher
 from fxai.storage.job_table import JobState, JobTable, NewJob, raising_os_errors
 from fxai.storage.postgres import ServerAwayError
@@ -153,7 +153,7 @@ def test_error_of_the_database_of_jobs_has_its_kind(cause: Exception, kind: type
 
 def test_old_sqlite_gets_the_time_that_dbos_asks_for() -> None:
     """Only in parts of a second."""
-    module: Any = job_engine
+    module: Any = job_table
 
     assert isinstance(module._unix_time("subsec"), float)
     assert module._unix_time("auto") is None

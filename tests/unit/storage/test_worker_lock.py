@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fxai.storage.worker_lock import WorkerLock, is_alive, is_served
+from fxai.storage.worker_lock import WorkerLock, is_served
 from tests.kit.postgres import POSTGRES, fresh_database, server_of
 
 
@@ -18,24 +18,15 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     return fresh_database(server_of(request.param, request))
 
 
-def test_worker_lives_while_it_holds_its_lock(location: Path | str) -> None:
-    """A worker that never started, and a worker that ended, do not live."""
-    before = is_alive(location, "ann")
-    with WorkerLock.hold(location, "ann"):
-        during = is_alive(location, "ann"), is_alive(location, "bob")
-
-    assert (before, during, is_alive(location, "ann")) == (False, (True, False), False)
-
-
 def test_second_program_with_the_id_of_a_worker_is_refused(location: Path | str) -> None:
     """The first program goes on, and the ID is free after its end."""
-    with WorkerLock.hold(location, "ann"):
+    with WorkerLock.hold(location, "ann", ("mail",)):
         with (
             pytest.raises(BlockingIOError, match="another program is the worker ann"),
             WorkerLock.hold(location, "ann"),
         ):
             pass
-        still = is_alive(location, "ann")
+        still = is_served(location, "mail")
     with WorkerLock.hold(location, "ann"):
         pass
 
@@ -59,7 +50,10 @@ def test_lock_of_a_dead_worker_can_be_taken_by_another_worker(location: Path | s
         with WorkerLock.hold(location, "bob"):
             of_living = ann.take("bob")
         of_dead = ann.take("bob")
-        held = is_alive(location, "bob")
+        with pytest.raises(BlockingIOError), WorkerLock.hold(location, "bob"):
+            pass
         ann.free("bob")
+        with WorkerLock.hold(location, "bob"):
+            pass
 
-        assert (of_living, of_dead, held, is_alive(location, "bob")) == (False, True, True, False)
+        assert (of_living, of_dead) == (False, True)
