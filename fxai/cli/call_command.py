@@ -10,77 +10,72 @@ To run the call without the command line, use `run_call`:
 >>> from returns.result import Success
 >>> six = Tool.make("six", success=int)
 >>> offer = TargetTools("kit", (six,), six.handler(lambda _: Success(6)))
->>> [outcome.result for outcome in run_call(offer, SingleCall("six", {}), lambda _: None)]
+>>> [outcome.result for outcome in run_call(offer, "six", {}, lambda _: None)]
 [6]
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Final, TextIO, cast, final
+from typing import Any, Final, TextIO, cast
 
 import msgspec
 from returns.result import Failure
 
-from fxai.cli.exit import WRONG_USE, CliError
-from fxai.cli.failure import is_server_failure, require_services, server_error
-from fxai.cli.input import read_at_most
-from fxai.cli.progress import Spinner
-from fxai.cli.run_program import value_of
+from fxai.cli.exit import CliError, wrong_use
+from fxai.cli.input import read_source
+from fxai.cli.run_program import is_server_failure, require_services, server_error, value_of
+from fxai.cli.screen import Spinner
 from fxai.cli.target import TargetTools, find_tools, open_tools, with_layer
-from fxai.effects import fx
-from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, EffectOf, Gen
-from fxai.effects.scope import Scope
+from fxai.effects import ContextOf, EffectOf, Gen, Scope, fx
+from fxai.effects.effect import AnyEffect
+from fxai.schema import DecodeError, parse_json_unsafe
 from fxai.schema.display import clean, in_line, indent_json, json_line, one_line
-from fxai.schema.fault import DecodeError
-from fxai.schema.parsing import parse_json_unsafe
-from fxai.tools.call import Call, Outcome
-from fxai.tools.tool import AnyTool
-from fxai.tools.tool_error import (
+from fxai.tools import (
+    AnyTool,
+    CallContext,
     HandlerFailed,
     HandlerUnavailable,
     InvalidParameters,
     InvalidResult,
+    Outcome,
     OutcomeUnknown,
     Refused,
-    encode_failure,
 )
-from fxai.tools.tool_info import CallContext
+from fxai.tools.call import Call
+from fxai.tools.tool_error import encode_failure
 
 _REMEDY: Final = """Pass JSON such as '{"a": 1}', @file, or - for stdin."""
 
 
 def call_tool(
-    target: str,
-    tool: str,
     out: TextIO,
     err: TextIO,
     *,
-    params: str | None = None,
-    layer: str | None = None,
-    approved: bool = False,
-    as_json: bool = False,
+    target: str,
+    tool: str,
+    params: str | None,
+    layer: str | None,
+    approved: bool,
+    as_json: bool,
 ) -> bool:
     """Call a tool of a target once and show the result."""
     if target == "-" and params == "-":
-        raise CliError("stdin cannot provide both the tools and the arguments", _REMEDY, code=WRONG_USE)
+        raise wrong_use("stdin cannot provide both the tools and the arguments", _REMEDY)
     return call_one(
-        lambda: with_layer(find_tools(target), layer), tool, out, err, params=params, approved=approved, as_json=as_json
+        out, err, lambda: with_layer(find_tools(target), layer), tool, params=params, approved=approved, as_json=as_json
     )
 
 
 def call_one(
-    find: Callable[[], TargetTools],
-    tool: str,
     out: TextIO,
     err: TextIO,
+    find: Callable[[], TargetTools],
+    tool: str,
     *,
-    params: str | None = None,
+    params: str | None,
     approved: bool = False,
-    as_json: bool = False,
+    as_json: bool,
     plain: Callable[[Any], str | None] = lambda _: None,
     waiting: Spinner | None = None,
     run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
@@ -102,7 +97,7 @@ def call_one(
             err.flush()
 
     with waiting:
-        outcomes = run_call(find(), SingleCall(tool, given, approved), show, run)
+        outcomes = run_call(find(), tool, given, show, approved=approved, run=run)
     for outcome in outcomes:
         if as_json:
             _line(out, {"type": "result", "ok": True, "tool": tool, "result": outcome.encoded_result})
@@ -114,29 +109,17 @@ def call_one(
 
 def parameters(given: str | None) -> Any:
     """Return the arguments from a JSON string, from a file (`@path`), or from stdin (`-`). None means `{}`."""
-    text, where = _text(given)
+    if given is None:
+        return {}
+    if given == "-" or given.startswith("@"):
+        name = "stdin" if given == "-" else given[1:]
+        text = read_source(given.removeprefix("@"), _REMEDY)
+    else:
+        name, text = f"{given[:60]!r}", given.encode("utf-8", "surrogateescape")
     try:
         return parse_json_unsafe(text)
     except DecodeError as error:
-        raise CliError(f"{where} is not valid JSON: {error.failure}", _REMEDY, code=WRONG_USE) from None
-
-
-def _text(given: str | None) -> tuple[bytes | str, str]:
-    if given is None:
-        return "{}", "nothing"
-    if given == "-":
-        stdin: Any = sys.stdin
-        if stdin is None or stdin.isatty():
-            raise CliError("stdin is empty", _REMEDY, code=WRONG_USE)
-        return read_at_most(getattr(stdin, "buffer", stdin), "stdin"), "stdin"
-    if not given.startswith("@"):
-        return given.encode("utf-8", "surrogateescape"), f"{given[:60]!r}"
-    try:
-        with Path(given[1:]).open("rb") as file:
-            return read_at_most(file, given[1:]), given[1:]
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise CliError(f"cannot read {given[1:]}: {reason}", _REMEDY, code=WRONG_USE) from None
+        raise wrong_use(f"{name} is not valid JSON: {error.failure}", _REMEDY) from None
 
 
 def _line(out: TextIO, data: dict[str, Any]) -> None:
@@ -144,51 +127,40 @@ def _line(out: TextIO, data: dict[str, Any]) -> None:
     out.flush()
 
 
-@final
-class SingleCall(msgspec.Struct, frozen=True):
-    """The name of a tool, its arguments, and whether the user approved the call in advance."""
-
-    tool: str
-    params: Any
-    approved: bool = False
-
-    def __hash__(self) -> int:
-        return hash(self.tool)  # the arguments are not hashable
-
-
 def run_call(
     offer: TargetTools,
-    call: SingleCall,
+    name: str,
+    params: Any,
     preliminary: Callable[[Outcome], None],
+    *,
+    approved: bool = False,
     run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
 ) -> list[Outcome]:
     """Run a call with `run` and return its final outcome in a list. Pass earlier outcomes to `preliminary`.
 
-    If the call fails, the `data` of the error describes the failure.
+    If the call fails, the `data` of the error describes the failure. `approved` is True if the user approved the call
+    in advance.
     """
     last: list[Outcome] = []
 
-    def hear(outcome: Outcome) -> None:
-        if outcome.preliminary:
-            preliminary(outcome)
-        else:
-            last.append(outcome)
+    @fx.gen
+    def program() -> Gen[None, Any, Scope]:
+        there = yield from open_tools(offer)
+        tool = there.toolkit.tools[there.require(name)]
+        services = yield from _services(there, tool)
+        if not approved and (yield from _needs_approval(tool, params, services)):
+            yield from fx.fail(CliError(f"tool {tool.name!r} needs approval", "To approve this call, pass --yes."))
 
-    run(fx.scoped(_program(offer, call, hear)))
+        def hear(outcome: Outcome) -> EffectOf[None, Any]:
+            if outcome.is_failure:
+                return fx.fail(_declared_failure(tool, outcome.result, outcome.encoded_result))
+            return fx.sync(lambda: preliminary(outcome) if outcome.preliminary else last.append(outcome))
+
+        shown = there.toolkit.handle(tool.name, params, on_invalid_call="error").for_each(hear)
+        yield from shown.map_error(lambda failure: _call_error(tool, failure)).provide_context(services)
+
+    run(fx.scoped(program()))
     return last
-
-
-@fx.gen
-def _program(offer: TargetTools, call: SingleCall, hear: Callable[[Outcome], None]) -> Gen[None, Any, Scope]:
-    there = yield from open_tools(offer)
-    tool = there.toolkit.tools[there.require(call.tool)]
-    services = yield from _services(there, tool)
-    if not call.approved and (yield from _needs_approval(tool, call.params, services)):
-        remedy = "To approve this call, pass --yes."
-        yield from fx.fail(CliError(f"tool {tool.name!r} needs approval", remedy))
-    outcomes = there.toolkit.handle(tool.name, call.params, on_invalid_call="error")
-    shown = outcomes.for_each(lambda outcome: _pass_on(tool, outcome, hear))
-    yield from shown.map_error(lambda failure: _call_error(tool, failure)).provide_context(services)
 
 
 @fx.gen
@@ -212,24 +184,16 @@ def _needs_approval(tool: AnyTool, params: Any, services: ContextOf[Any]) -> Eff
     asked = tool.needs_approval
     if isinstance(asked, bool):
         return fx.succeed(asked)
-    return fx.suspend(lambda: _ask_function(tool, asked, params, services)).catch_cause(lambda _: fx.succeed(True))
 
+    def ask() -> EffectOf[bool, Any]:
+        given = Call({tool.name: tool}, tool.name, params).parameters(tool)
+        if given is None:
+            return fx.succeed(False)  # the call itself reports the invalid arguments
+        reason = asked(given.unwrap(), CallContext(tool))
+        answer: AnyEffect = cast(Any, reason) if isinstance(reason, EffectOf) else fx.succeed(reason)
+        return answer.map(bool).provide_context(services)
 
-def _ask_function(
-    tool: AnyTool, asked: Callable[[Any, Any], Any], params: Any, services: ContextOf[Any]
-) -> EffectOf[bool, Any]:
-    given = Call({tool.name: tool}, tool.name, params).parameters(tool)
-    if given is None:
-        return fx.succeed(False)  # the call itself reports the invalid arguments
-    reason = asked(given.unwrap(), CallContext(tool))
-    answer: AnyEffect = cast(Any, reason) if isinstance(reason, EffectOf) else fx.succeed(reason)
-    return answer.map(bool).provide_context(services)
-
-
-def _pass_on(tool: AnyTool, outcome: Outcome, hear: Callable[[Outcome], None]) -> EffectOf[None, Any]:
-    if outcome.is_failure:
-        return fx.fail(_declared_failure(tool, outcome.result, outcome.encoded_result))
-    return fx.sync(lambda: hear(outcome))
+    return fx.suspend(ask).catch_cause(lambda _: fx.succeed(True))
 
 
 def _call_error(tool: AnyTool, failure: Any) -> Any:

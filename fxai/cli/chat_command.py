@@ -1,7 +1,7 @@
 """The command `fxai chat`. Use it to send each line to an agent or to run it as a slash command.
 
 >>> import io
->>> chat(AgentArgs(system="Be brief.", memory="notes.txt"), io.StringIO(), io.StringIO())  # doctest: +ELLIPSIS
+>>> chat(io.StringIO(), io.StringIO(), system="Be brief.", memory="notes.txt")  # doctest: +ELLIPSIS
 Traceback (most recent call last):
 fxai.cli.exit.CliError: the name 'notes.txt' does not show the kind of memory. ...
 
@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 import msgspec
 
+from fxai.agents import Inbox, InboxMessage, Memory
 from fxai.agents.draft import Draft
-from fxai.agents.inbox import Inbox, InboxMessage
-from fxai.agents.memory import Memory
 from fxai.cli.chat_keeper import (
     Keeper,
     MemoryKeeper,
@@ -32,24 +31,27 @@ from fxai.cli.chat_keeper import (
     store_at,
 )
 from fxai.cli.chat_view import WORDS, ChatLines, ChatScreen, ChatView, slash_command
-from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, WRONG_USE, CliError
-from fxai.cli.input import LineInput, open_input, read_entry, with_typing
-from fxai.cli.job import AgentArgs, RunTotals, read_args
-from fxai.cli.output import Summary
-from fxai.cli.progress import LoadProgress
+from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, WRONG_USE, CliError, interruption, wrong_use
+from fxai.cli.input import Consent, LineInput, open_input, read_entry, with_typing
+from fxai.cli.job import AgentArgs, read_args
+from fxai.cli.output import Record, Summary
 from fxai.cli.prompt_view import FirstStep, first_step
-from fxai.cli.question import Consent
 from fxai.cli.run_program import BackgroundRunner
-from fxai.cli.setting import OpenSetting, close_calls, closing_result, find_memory, memory_at, open_setting
-from fxai.cli.state_file import StateFile, StateMemory
-from fxai.effects import fx
-from fxai.effects.effect import EffectOf, Gen
-from fxai.messages.calls import Pending
-from fxai.messages.message import ToolMessage
-from fxai.messages.part import StreamPart
-from fxai.messages.prompt import Prompt
+from fxai.cli.screen import LoadProgress
+from fxai.cli.setting import (
+    OpenSetting,
+    StateFile,
+    StateMemory,
+    close_calls,
+    closing_result,
+    find_memory,
+    memory_at,
+    open_setting,
+)
+from fxai.effects import EffectOf, Gen, fx
+from fxai.messages import Pending, Prompt, StreamPart, ToolMessage
 from fxai.schema.display import json_line
-from fxai.tools.tool import AnyTool
+from fxai.tools import AnyTool
 
 if TYPE_CHECKING:
     from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation
@@ -58,23 +60,6 @@ if TYPE_CHECKING:
 _STOPPED: Final = "the user stopped it"
 _CUT: Final = "The last answer is incomplete because its process ended. The chat stored your message."
 _STOPS: Final = (INTERRUPTED, TERMINATED, HUNG_UP)
-
-
-@final
-class ChatArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of `fxai chat` that select the store of a chat. `fxai chat --help` describes them."""
-
-    store: str | None = None
-    resume: str | None = None
-    """The id of a conversation, or words of its title. An empty string selects the last conversation."""
-
-    @property
-    def wants_store(self) -> bool:
-        """True if the options name a store or a stored conversation."""
-        return self.store is not None or self.resume is not None
-
-
-_NOWHERE: Final = ChatArgs()
 
 
 @final
@@ -133,7 +118,7 @@ class ChatSession:
         try:
             answers = [self._consent.answer(one) for one in self._keeper.left_open]
         except KeyboardInterrupt:
-            return CliError("interrupted", "", code=INTERRUPTED)
+            return interruption()
         given = [one for one in answers if one.type == "tool-approval-response" and one.unanswered is None]
         late = Prompt((ToolMessage.make(*given),)) if given else Prompt.empty
         return self._answer("", lambda _: Prompt.make(LATE_ANSWER), late) if given else None
@@ -146,7 +131,7 @@ class ChatSession:
                 text = read_entry(self._lines)
             except KeyboardInterrupt:
                 if not self._lines.by_person:
-                    raise CliError("interrupted", "", code=INTERRUPTED) from None
+                    raise interruption() from None
                 text = None
             if text is None:
                 return well or self._lines.by_person
@@ -222,26 +207,26 @@ class ChatSession:
         return self._answer(text, lambda _: Prompt.make(text))
 
     def _answer(self, text: str, first: Callable[[Draft], Prompt], late: Prompt = Prompt.empty) -> CliError | None:
-        telling = RunTotals(self._calm)
-        telling.start(self._ready.agent.name, text)
+        record = Record(self._calm)
+        record.start(self._ready.agent.name, text)
         try:
-            self._turn(first, telling, late)
+            self._turn(first, record, late)
         except CliError as stopped:
             if stopped.is_last:
                 raise
-            telling.end(stopped)
+            record.end(stopped)
             return stopped
-        telling.end()
+        record.end()
         return None
 
-    def _turn(self, first: Callable[[Draft], Prompt], telling: RunTotals, late: Prompt) -> None:
+    def _turn(self, first: Callable[[Draft], Prompt], record: Record, late: Prompt) -> None:
         draft = Draft(self._value_of(self._memory.load()), self._value_of(self._memory.load_state()), late)
         added, waiting = first(draft), True
         while waiting:
             self._keeper.start(added, late)
             late = Prompt.empty
             try:
-                self._value_of(self._run(added, draft, telling))
+                self._value_of(self._run(added, draft, record))
             except CliError as trouble:
                 self._stop(draft, trouble)
                 raise
@@ -250,14 +235,14 @@ class ChatSession:
             self._keeper.end(draft, "pending" if waiting else "done")
             if waiting:
                 added = self._ask(pending, draft)
-        telling.record.state = draft.state
+        record.state = draft.state
 
     def _ask(self, pending: tuple[Pending, ...], draft: Draft) -> Prompt:
         """Return the user's answers. If the user presses Ctrl-C instead, stop all these calls without running any."""
         try:
             return Prompt((ToolMessage.make(*map(self._consent.answer, pending)),))
         except (KeyboardInterrupt, CliError) as cut:
-            trouble = cut if isinstance(cut, CliError) else CliError("interrupted", "", code=INTERRUPTED)
+            trouble = cut if isinstance(cut, CliError) else interruption()
             if trouble.code == INTERRUPTED:  # otherwise the calls stay open, and a resumed chat asks again
                 left = Prompt((ToolMessage.make(*[closing_result(one, _STOPPED) for one in pending]),))
                 self._keeper.start(left)
@@ -272,9 +257,9 @@ class ChatSession:
         self._is_kept = trouble.code in _STOPS and any(message.role != "user" for message in draft.messages)
         self._keeper.end(draft, "stopped" if self._is_kept else "failed")
 
-    def _run(self, added: Prompt, draft: Draft, telling: RunTotals) -> EffectOf[None, Any, Any]:
+    def _run(self, added: Prompt, draft: Draft, record: Record) -> EffectOf[None, Any, Any]:
         parts = draft.stream(self._ready.agent, added)
-        shown: EffectOf[None, Any, Any] = parts.for_each(lambda part: fx.sync(lambda: telling.part(part)))
+        shown: EffectOf[None, Any, Any] = parts.for_each(lambda part: fx.sync(lambda: record.part(part)))
         if not self._lines.by_person:
             return shown.provide_context(self._ready.services)
         later: list[str] = []
@@ -350,52 +335,56 @@ class CalmView:
 
 
 def chat(
-    chosen: AgentArgs,
-    stdout: TextIO,
-    stderr: TextIO,
+    out: TextIO,
+    err: TextIO,
     *,
-    keeping: ChatArgs = _NOWHERE,
+    store: str | None = None,
+    resume: str | None = None,
     as_json: bool = False,
     color: bool | None = None,
+    **chosen: Any,
 ) -> bool:
     """Run a chat until the user leaves. Return False if an answer to piped input failed.
 
     The chat stores the conversation in the chosen memory, otherwise in the memory of the agent, otherwise in a store.
     In a terminal, the store has a default. The chat stores the state of a stateful prompt with the conversation, and
-    also in the chosen file.
+    also in the chosen file. `chosen` are the fields of `AgentArgs`.
     """
-    kept = None if chosen.memory is None else memory_at(chosen.memory)
-    if kept is not None and keeping.wants_store:
-        added = "--memory cannot be used with --store or --resume"
-        raise CliError(added, "Remove one of them.", code=WRONG_USE)
-    lines = open_input(stdout, stderr, WORDS)
-    view = ChatLines(stdout) if as_json else ChatScreen(stdout, color=color, echo=not lines.by_person)
+    args = AgentArgs(**chosen)
+    wants_store = store is not None or resume is not None
+    kept = None if args.memory is None else memory_at(args.memory)
+    if kept is not None and wants_store:
+        raise wrong_use("--memory cannot be used with --store or --resume", "Remove one of them.")
+    lines = open_input(out, err, WORDS)
+    view = ChatLines(out) if as_json else ChatScreen(out, color=color, echo=not lines.by_person)
     calm = CalmView(view)
     with BackgroundRunner() as background:
-        setting, _ = read_args(chosen, _elicit_by(background, view, calm, lines) if lines.by_person else None)
-        stores = keeping.wants_store or (lines.by_person and kept is None)
-        stored = _open_store(background, keeping, setting.state) if stores else None
+        setting, _ = read_args(args, _elicit_by(background, view, calm, lines) if lines.by_person else None)
+        stores = wants_store or (lines.by_person and kept is None)
+        stored = _open_store(background, store, resume, setting.state) if stores else None
         source = StateMemory(kept or Memory.in_process(), setting.state) if stored is None else stored.memory
-        with LoadProgress(stderr, color=color, quiet=not lines.by_person) as loading:
+        with LoadProgress(err, color=color, quiet=not lines.by_person) as loading:
             ready = background.hold(open_setting(setting, loading, background.value_of(source.load_state())))
         keeper = _choose_keeper(background, ready, kept, stored, setting.state)
         if isinstance(keeper, StoreKeeper):
             ready = background.value_of(keeper.with_key(ready))
-        elif keeping.wants_store:
+        elif wants_store:
             added = f"agent {ready.agent.name!r} stores the conversation in its own memory"
-            raise CliError(added, "Remove --store and --resume.", code=WRONG_USE)
-        talk = ChatSession(background, ready, keeper, calm, view, lines, stderr)
+            raise wrong_use(added, "Remove --store and --resume.")
+        talk = ChatSession(background, ready, keeper, calm, view, lines, err)
         if lines.by_person:
-            stderr.write(talk.greeting(chosen.memory or "its memory"))
+            err.write(talk.greeting(args.memory or "its memory"))
         well = talk.take_up()
         return talk.until_left() and (well or lines.by_person)
 
 
-def _open_store(background: BackgroundRunner, keeping: ChatArgs, state: StateFile | None) -> StoreKeeper:
-    store = store_at(keeping.store)
-    if keeping.resume is None:
+def _open_store(
+    background: BackgroundRunner, path: str | None, resume: str | None, state: StateFile | None
+) -> StoreKeeper:
+    store = store_at(path)
+    if resume is None:
         return StoreKeeper(background, store, state=state)
-    found = choose_conversation(list_conversations(background, store), keeping.resume.strip())
+    found = choose_conversation(list_conversations(background, store), resume.strip())
     return StoreKeeper(background, store, found, state)
 
 
@@ -414,14 +403,14 @@ def _choose_keeper(
     return keeper
 
 
-def list_chats(location: str | None, stdout: TextIO, *, as_json: bool) -> bool:
+def list_chats(out: TextIO, store: str | None, *, as_json: bool) -> bool:
     """Write the stored conversations, most recently changed first."""
     with BackgroundRunner() as background:
-        known = list_conversations(background, store_at(location))
+        known = list_conversations(background, store_at(store))
     if as_json:
-        stdout.write(json_line({"conversations": msgspec.to_builtins(known)}))
+        out.write(json_line({"conversations": msgspec.to_builtins(known)}))
     else:
-        stdout.writelines(f"{line}\n" for line in conversation_lines(known) or ["no conversations"])
+        out.writelines(f"{line}\n" for line in conversation_lines(known) or ["no conversations"])
     return True
 
 
@@ -434,7 +423,7 @@ def _elicit_by(background: BackgroundRunner, view: ChatView, calm: CalmView, lin
         return ElicitAnswer("cancel")
 
     def ask(asked: Elicitation) -> ElicitAnswer:
-        from fxai.cli.question import fill_form
+        from fxai.cli.input import fill_form
 
         if not calm.is_open:
             return cancel()

@@ -28,17 +28,15 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 from typing_extensions import override
 
+from fxai.agents import Memory, MemoryFailure
 from fxai.agents.draft import Draft
-from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.state import PromptState
-from fxai.cli.exit import WRONG_USE, CliError, why_unwritable
+from fxai.cli.exit import CliError, refusing, why_unwritable, wrong_use
 from fxai.cli.run_program import BackgroundRunner
-from fxai.cli.setting import OpenSetting
-from fxai.cli.state_file import StateFile, StateMemory
-from fxai.effects.effect import Effect, EffectOf
-from fxai.messages.calls import Pending
-from fxai.messages.prompt import Prompt
-from fxai.models.approval_services import ApprovalKey, ApprovalLedger
+from fxai.cli.setting import DATABASE, OpenSetting, StateFile, StateMemory
+from fxai.effects import Effect, EffectOf
+from fxai.messages import Pending, Prompt
+from fxai.models import ApprovalKey, ApprovalLedger
 from fxai.schema.display import one_line
 from fxai.storage.private_file import make_folder
 
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
 OWNER: Final = "local"
 """The owner of the conversations of `fxai chat` and `fxai serve`."""
 
-_DATABASE: Final = (".db", ".sqlite", ".sqlite3")
 _MOST_LISTED: Final = 20
 _MOST_NAMED: Final = 5
 
@@ -175,7 +172,8 @@ class StoreKeeper(Keeper):
         whole = msgspec.structs.replace(turn, message=message, messages=new, state=draft.state, ended=ended)
         keeping: EffectOf[None, Any] = self._stored.store.end(self._stored.id, whole)
         if ended == "failed":
-            keeping = keeping.and_then(self._leave_out(first))
+            store, id_ = self._stored.store, self._stored.id
+            keeping = keeping.and_then(store.delete(id_) if first.parent is None else store.choose(id_, first.parent))
         elif ended != "pending":
             self.memory.state = draft.state
             keeping = keeping.and_then(self.memory.save())
@@ -188,17 +186,10 @@ class StoreKeeper(Keeper):
 
         conversation = self.conversation
         before = Prompt.empty if conversation is None or turn.parent is None else conversation.history(turn.parent)
-        shown = from_prompt(before + (new if turn.user is not None else _without_users(new)))
+        if turn.user is None:  # only the model needs the note about a late answer
+            new = Prompt(message for message in new if message.role != "user")
+        shown = from_prompt(before + new)
         return msgspec.structs.replace(shown[-1], id=turn.message_id) if shown[-1].role == "assistant" else None
-
-    def _leave_out(self, first: Turn) -> EffectOf[None, Any]:
-        store, id_ = self._stored.store, self._stored.id
-        return store.delete(id_) if first.parent is None else store.choose(id_, first.parent)
-
-
-def _without_users(messages: Prompt) -> Prompt:
-    """Return the messages without the note about a late answer, which only the model needs."""
-    return Prompt(message for message in messages if message.role != "user")
 
 
 def _explain(error: Any) -> Any:
@@ -264,36 +255,24 @@ def store_at(path: str | None) -> Conversations:
 
     if path is None:
         location = _data_folder() / "chats"
-        try:
+        with refusing(f"cannot store conversations in {location}", "Name another path with --store."):
             make_folder(location.parent)
-        except OSError as error:
-            added = f"cannot store conversations in {location}: {error.strerror or error}"
-            raise CliError(added, "Name another path with --store.", cause=error, code=WRONG_USE) from None
     else:
         location = Path(path)
-        require_writable(path)
+        folder = location / "conversations"
+        problem = why_unwritable(folder if location.is_dir() else location)
+        if location.is_dir() and folder.is_dir():
+            problem = None if os.access(location, os.W_OK) else "no permission to write"
+        if location.is_file() and not is_database(location):
+            problem = "the file does not have the suffix of a database"
+        if problem is not None:
+            raise wrong_use(f"cannot store conversations in {path}: {problem}", "Name another path.")
     return Conversations.sqlite(location) if is_database(location) else Conversations.files(location / "conversations")
-
-
-def require_writable(path: str) -> None:
-    """Check that fxai can write to a path.
-
-    Raises:
-        CliError: If it cannot.
-    """
-    location = Path(path)
-    problem = why_unwritable(location / "conversations" if location.is_dir() else location)
-    if location.is_dir() and (location / "conversations").is_dir():
-        problem = None if os.access(location, os.W_OK) else "no permission to write"
-    if location.is_file() and not is_database(location):
-        problem = "the file does not have the suffix of a database"
-    if problem is not None:
-        raise CliError(f"cannot store conversations in {path}: {problem}", "Name another path.", code=WRONG_USE)
 
 
 def is_database(location: Path) -> bool:
     """Return True if the path has the suffix of a SQLite database."""
-    return location.suffix.lower() in _DATABASE
+    return location.suffix.lower() in DATABASE
 
 
 def _data_folder() -> Path:
@@ -319,7 +298,7 @@ def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> st
         CliError: If no conversation or several conversations match.
     """
     if not known:
-        raise CliError("no conversation is stored", "Start a conversation with fxai chat.", code=WRONG_USE)
+        raise wrong_use("no conversation is stored", "Start a conversation with fxai chat.")
     if not wanted:
         return known[0].id
     named = [one for one in known if one.id == wanted]
@@ -330,18 +309,16 @@ def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> st
     added = "no conversation matches" if not found else "several conversations match"
     some = "; ".join(f"{one_line(one.id, 40)} {one_line(one.title, 40)!r}" for one in found[:_MOST_NAMED])
     added += f" {one_line(wanted, 60)!r}" + (f": {some}" if found else "")
-    raise CliError(added, "Pass an id. To list the ids, run fxai chat --list.", code=WRONG_USE)
+    raise wrong_use(added, "Pass an id. To list the ids, run fxai chat --list.")
 
 
 def conversation_lines(known: Sequence[ConversationSummary]) -> list[str]:
     """Return one line per conversation with its id, the time of its last change, and its title, at most 20."""
-    return [
-        f"{one_line(one.id, 40)}  {_day(one.changed)}  {one_line(one.title, 60)}" for one in known[:_MOST_LISTED]
-    ] + ([f"and {len(known) - _MOST_LISTED} older ones"] if len(known) > _MOST_LISTED else [])
-
-
-def _day(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    lines: list[str] = []
+    for one in known[:_MOST_LISTED]:
+        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.changed))
+        lines.append(f"{one_line(one.id, 40)}  {day}  {one_line(one.title, 60)}")
+    return lines + ([f"and {len(known) - _MOST_LISTED} older ones"] if len(known) > _MOST_LISTED else [])
 
 
 def list_conversations(background: BackgroundRunner, store: Conversations) -> Sequence[ConversationSummary]:

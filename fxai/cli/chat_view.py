@@ -14,20 +14,16 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO, final
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias, final
 
 from typing_extensions import override
 
-from fxai.cli.exit import WRONG_USE, CliError
-from fxai.cli.job import Presenter
-from fxai.cli.output import JsonLines
+from fxai.cli.exit import wrong_use
+from fxai.cli.output import JsonLines, state_data
 from fxai.cli.screen import TerminalScreen
-from fxai.cli.state_file import state_data
-from fxai.messages.calls import Pending
-from fxai.messages.part import StreamPart
-from fxai.messages.prompt import Prompt
+from fxai.messages import Pending, Prompt, StreamPart
 from fxai.schema.display import in_line, indent_json, one_line, quote_name, squeeze
-from fxai.tools.tool import AnyTool
+from fxai.tools import AnyTool
 
 if TYPE_CHECKING:
     from fxai.agents.state import PromptState
@@ -66,48 +62,20 @@ def slash_command(text: str) -> str | None:
         return None
     name, more = _OTHER_NAMES.get(found[1].lower(), found[1].lower()), (found[2] or "").strip()
     if name in _ANSWERS:
-        raise CliError(f"no call is pending for /{name}", f"The model received nothing. {_FOR_MODEL}", code=WRONG_USE)
+        raise wrong_use(f"no call is pending for /{name}", f"The model received nothing. {_FOR_MODEL}")
     if name in COMMANDS and not more:
         return name
     if name in COMMANDS:
-        raise CliError(f"/{name} accepts no arguments", f"Type /{name} alone. {_FOR_MODEL}", code=WRONG_USE)
+        raise wrong_use(f"/{name} accepts no arguments", f"Type /{name} alone. {_FOR_MODEL}")
     if more:
         return None
     near = get_close_matches(name, COMMANDS, n=1)
     remedy = f"Did you mean /{near[0]}?" if near else "Type /help to see the commands."
-    raise CliError(f"unknown command /{name}", f"{remedy} {_FOR_MODEL}", code=WRONG_USE)
+    raise wrong_use(f"unknown command /{name}", f"{remedy} {_FOR_MODEL}")
 
 
 _MOST_LINES: Final = 16
 _MOST_CHARACTERS: Final = 1000
-
-
-class ChatView(Presenter, Protocol):
-    """A view of a chat. It shows answers as they arrive, questions, and the output of slash commands."""
-
-    def show_pending(self, waiting: Pending) -> None:
-        """Show a call that needs an approval or a result."""
-
-    def show_question(self, asked: Elicitation) -> None:
-        """Show a question of an MCP server."""
-
-    def show_refusal(self, reason: str) -> None:
-        """Show why a reply is invalid."""
-
-    def show_help(self) -> None:
-        """Show the slash commands."""
-
-    def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
-        """Show the tools."""
-
-    def show_history(self, history: Prompt) -> None:
-        """Show the conversation."""
-
-    def show_state(self, state: PromptState | None) -> None:
-        """Show the state of a stateful prompt. It is None if the agent has no stateful prompt."""
-
-    def show_cleared(self) -> None:
-        """Show that the conversation was deleted."""
 
 
 @final
@@ -228,6 +196,10 @@ class ChatLines(JsonLines):
     def show_cleared(self) -> None:
         """Write that the conversation was deleted."""
         self._write({"type": "cleared"})
+
+
+ChatView: TypeAlias = ChatScreen | ChatLines
+"""A view of a chat. It shows answers as they arrive, questions, and the output of slash commands."""
 
 
 def _asks(tool: AnyTool) -> bool:

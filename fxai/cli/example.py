@@ -18,14 +18,11 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.agents.agent import Agent
-from fxai.agents.run_options import Budget
+from fxai.agents import Agent, Budget
 from fxai.cli.folder import REFUSED, Folder, UnreadablePath, folder, is_readable
-from fxai.effects.effect import Gen
+from fxai.effects import Gen
+from fxai.tools import BoundToolkit, Example, Tool, Toolkit
 from fxai.tools.annotation import Destructive, OpenWorld, Readonly
-from fxai.tools.tool import Tool
-from fxai.tools.tool_info import Example
-from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 _SHOWN_BYTES: Final = 2000
 _PLAIN_NAME: Final = re.compile(r"[A-Z]{4,}|[A-Za-z][\w-]*\.(md|txt|toml|py|json|csv|cfg|ini)")

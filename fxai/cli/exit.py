@@ -27,7 +27,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, Final, NoReturn, TextIO, cast, final
+from typing import Any, Final, TextIO, cast, final
 
 import click
 from typing_extensions import override
@@ -90,6 +90,25 @@ class CliError(Exception):
         if not self.remedy:
             return self.message
         return f"{self.message.rstrip('.')}{'' if self.message.endswith('?') else '.'} {self.remedy}"
+
+
+def wrong_use(message: str, remedy: str, *, cause: BaseException | None = None) -> CliError:
+    """Return the error for a command that the user must write in another way."""
+    return CliError(message, remedy, code=WRONG_USE, cause=cause)
+
+
+def interruption() -> CliError:
+    """Return the error for a command that Ctrl-C stopped."""
+    return CliError("interrupted", "", code=INTERRUPTED)
+
+
+@contextmanager
+def refusing(doing: str, remedy: str) -> Generator[None]:
+    """Raise `CliError` if the system refuses a file inside the block, such as `cannot read FILE`."""
+    try:
+        yield
+    except OSError as error:
+        raise wrong_use(f"{doing}: {error.strerror or error}", remedy, cause=error) from None
 
 
 @final
@@ -220,8 +239,8 @@ def run_command(
     *,
     as_json: bool,
     debug: bool,
-    closing: dict[str, str] | None = None,
-    closes: bool = True,
+    closing: str | None = None,
+    failed: int = FAILED,
 ) -> None:
     """Run the work of a command and end the command with its exit code. Redirect the output of other code to stderr.
 
@@ -229,29 +248,37 @@ def run_command(
         work: Function that receives the stream for results and the stream for other output. It returns True on success.
         as_json: True to write an error also as a JSON object.
         debug: True to show the traceback of an error.
-        closing: Further members of the JSON object.
-        closes: True to write the JSON object here, False if the work writes it.
+        closing: The type of the JSON object, or None for an object without a type.
+        failed: The exit code of an error without its own exit code.
 
     Raises:
         click.exceptions.Exit: If the work failed. Its code is the exit code.
+        click.ClickException: If the options do not fit together.
     """
     stdout, stderr = writable(sys.stdout), writable(sys.stderr, forgiving=True)
     try:
         with redirect_stdout(stderr), redirect_stderr(stderr), warnings_on(stderr):
             well = work(stdout, stderr)
         stdout.flush()
-    except click.exceptions.Exit:
+    except (click.exceptions.Exit, click.ClickException):
         raise
     except (Exception, KeyboardInterrupt) as raised:
         trouble = error_from(raised)
-        if as_json and closes and not trouble.of_output:
-            error = {**(closing or {}), "ok": False, "error": trouble.to_data()}
+        if as_json and not trouble.of_output:
+            kind = {} if closing is None else {"type": closing}
             with suppress(CliError):
-                stdout.write(json_line(error))
+                stdout.write(json_line({**kind, "ok": False, "error": trouble.to_data()}))
                 stdout.flush()
-        stop(trouble, stderr, debug=debug)
+        if trouble.of_output:
+            abandon(sys.stdout)
+        if trouble.code != PIPE_CLOSED:
+            if debug and trouble.cause is not None:
+                traceback.print_exception(trouble.cause, file=stderr)
+            stderr.write(f"fxai: {trouble}\n")
+            stderr.flush()
+        click.get_current_context().exit(failed if trouble.code == FAILED else trouble.code)
     if not well:
-        click.get_current_context().exit(1)
+        click.get_current_context().exit(FAILED)
 
 
 def error_from(raised: BaseException) -> CliError:
@@ -259,7 +286,7 @@ def error_from(raised: BaseException) -> CliError:
     if isinstance(raised, CliError):
         return raised
     if isinstance(raised, KeyboardInterrupt | click.Abort):
-        return CliError("interrupted", "", code=INTERRUPTED)
+        return interruption()
     if isinstance(raised, OSError) and raised.errno in (errno.ENOSPC, errno.EDQUOT, errno.EBADF):
         return _unwritable(raised)
     problem = f"the program raised {type(raised).__name__}: {raised}"
@@ -306,18 +333,6 @@ def errors_only(logger: str) -> Generator[None]:
         log.setLevel(before)
 
 
-def stop(trouble: CliError, stderr: TextIO, *, debug: bool) -> NoReturn:
-    """Write the error, and raise `click.exceptions.Exit` with its exit code to end the command."""
-    if trouble.of_output:
-        abandon(sys.stdout)
-    if trouble.code != PIPE_CLOSED:
-        if debug and trouble.cause is not None:
-            traceback.print_exception(trouble.cause, file=stderr)
-        stderr.write(f"fxai: {trouble}\n")
-        stderr.flush()
-    click.get_current_context().exit(trouble.code)
-
-
 def abandon(stream: TextIO | None) -> None:
     """Redirect the stream's file to the null device, so that the flush at the end of the process cannot fail."""
     with suppress(OSError, ValueError, AttributeError):
@@ -332,3 +347,10 @@ def why_unwritable(location: Path) -> str | None:
     if location.exists() and not location.is_file():
         return "not a regular file"
     return None if os.access(location if location.exists() else folder, os.W_OK) else "no permission to write"
+
+
+def require_writable(location: Path, what: str, path: str) -> None:
+    """Raise `CliError` if fxai cannot write a file. The message contains the data `what` and the option's `path`."""
+    problem = why_unwritable(location)
+    if problem is not None:
+        raise wrong_use(f"cannot store {what} in {path}: {problem}", "Name a file that you can write.")

@@ -11,21 +11,182 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
+import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias, cast, final, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final, get_args
 
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.cli.redaction import has_secret, is_secret_name
-from fxai.effects import fx, thread
-from fxai.effects.effect import Effect
-from fxai.effects.layer import Layer
-from fxai.effects.service import Service
-from fxai.schema.codec import Schema
+from fxai.effects import Effect, Layer, Service, fx, thread
+from fxai.schema import Schema
+from fxai.schema.data import is_array, is_object
+
+_HIDDEN: Final = "(hidden)"
+_PIECE: Final = 2**15
+"""The number of characters per search. During a search, no other thread can run."""
+_OVERLAP: Final = 2**12
+_SECRET: Final = ("authorization", "header", "secret", "token", "password", "api_key", "apikey", "credential")
+
+_OPEN: Final = re.compile(
+    r"\.{1,2}|\.(?:git(?:ignore|attributes|modules|keep|lab-ci\.yml|-blame-ignore-revs)|github|gitlab|vscode|editorconfig"
+    r"|dockerignore|npmignore|nvmrc|node-version|python-version|ruby-version|tool-versions|mailmap|coveragerc|flake8"
+    r"|pylintrc|clang-(?:format|tidy)|prettier.*|eslint.*|stylelint.*|babelrc.*|browserslistrc|pre-commit-config\.ya?ml"
+    r"|readthedocs\.ya?ml|travis\.yml|circleci|rspec|rubocop.*|markdownlint.*|yamllint.*|hgignore|rustfmt\.toml"
+    r"|cargo|storybook|husky|changeset|devcontainer|env\.(?:example|sample|template|dist))"
+)
+"""Hidden names of files that people publish. `is_secret_name` treats every other hidden name as secret."""
+_DATA: Final = r"(?:\.(?:txt|csv|json|ya?ml|toml|ini|xml|conf|db|bak))?"
+_CLOSED: Final = re.compile(
+    r"_netrc|.*\.(?:env|pem|key|p8|p12|pfx|jks|keystore|kdbx?|ppk|gpg|agekey|ovpn|tfstate(?:\.backup)?|tfvars(?:\.json)?)"
+    r"|env\.(?:local|prod(?:uction)?|dev(?:elopment)?|staging|test)|ssh_host_\w+_key|wallet\.dat|pgpass\.conf"
+    r"|cookies(?:\.(?:txt|sqlite))?|logins\.json|key4\.db|login\.keychain(?:-db)?|.*-adminsdk-?.*\.json"
+    r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:[._-].*)?(?<!\.pub)|.*_(?:rsa|ed25519)|master\.key|environ|shadow"
+    rf"|(?:\w+[._-])?credentials?{_DATA}|(?:(?:client|app|my)[_-]?)?secrets?(?:[._-].*(?=\.[a-z]))?{_DATA}"
+    rf"|service[_-]?account.*\.json|.*api[_-]?keys?{_DATA}|token(?:\.(?:txt|json|pickle))?|(?:access|auth|api)_tokens?{_DATA}"
+    r"|auth\.json|rclone\.conf|sitemanager\.xml|recentservers\.xml"
+    rf"|private[_-]?keys?{_DATA}|vault[_-]?pass(?:word)?{_DATA}|passwords?{_DATA}|wp-config\.php|htpasswd|kubeconfig{_DATA}"
+)
+_BACKUP: Final = re.compile(r"^#|(?:\.(?:bak|old|orig|save|swp|tmp|copy|\d))*[~#]*$")
+_KEY: Final = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1[0-9A-Z]{20}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30}|\bgithub_pat_\w{22}|\bglpat-[\w-]{20}"
+    r"|\bsk-[A-Za-z0-9][\w-]{19}|\bxox[abeoprs]-[\w-]{10}|\bxapp-\d-\w{8}|\bAIza[\w-]{35}|\bya29\.[\w-]{20}"
+    r"|\b[sr]k_(?:live|test)_\w{16}|\bwhsec_\w{20}|\bnpm_[A-Za-z0-9]{36}|\bpypi-AgE\w{20}|\bhf_[A-Za-z0-9]{30}"
+    r"|\bSG\.[\w-]{16,64}\.[\w-]{16}|\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,2000}\.[\w-]{10}|\bdop_v1_[0-9a-f]{32}"
+    r"|\bdckr_pat_[\w-]{20}|\bglsa_\w{20}|\blin_api_\w{20}|\bshpat_[0-9a-f]{20}|\bAccountKey=[\w+/]{40}"
+    r"|\bhooks\.slack\.com/services/T\w{8,12}/B\w{8,12}/\w{20}|\bdiscord(?:app)?\.com/api/webhooks/\d{17,20}/[\w-]{20}"
+    r"|\b\d{8,10}:AA[\w-]{33}|\bSK[0-9a-f]{32}\b|:\$(?:1|2[aby]|5|6|y|apr1|argon2id?)\$[\w./$,=+]{8}"
+    r"|\b(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?i:basic)[ \t]{1,4}[A-Za-z0-9+/]{12}"
+    r"|\bmachine\s{1,8}\S{1,200}\s{1,8}login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}\S",
+    re.ASCII,
+)
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{1,20}://[^\s/:@'\"<>]{0,64}:([^\s/@'\"<>]{3,128})@", re.IGNORECASE)
+_ASSIGNED: Final = re.compile(
+    r"(passw(?:or)?d|passphrase|pwd|(?-i:[A-Z]_PASS)|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key"
+    r"|auth[_-]?key|encryption[_-]?key|credential|_auth|authorization|cookie|dsn)"
+    r"[\w.-]{0,20}[\"']?[ \t]{0,4}(?:[=:]|:=|=>)[ \t]{0,4}(?:bearer |basic )?"
+    r"(?:[bru]{0,2}\"{1,3}([^\"\n]{4,500})\"|[bru]{0,2}'{1,3}([^'\n]{4,500})'"
+    r"|([^\s\"',;(){}\[\]<>]{4,500})[ \t]{0,8}$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PHRASE: Final = re.compile(
+    r"(?:passw(?:or)?d|passphrase|pwd|(?-i:[A-Z]_PASS)|secret|api[_-]?key|access[_-]?key)"
+    r"[\"']?[ \t]{0,4}(=|:|:=|=>)[ \t]{0,4}(?:[bru]{0,2}\"{1,3}([^\"\n]{4,200})\"|[bru]{0,2}'{1,3}([^'\n]{4,200})'"
+    r"|([^\s\"'(){}\[\]<>|,=][^\"'\n(){}\[\]<>|,=]{3,200})$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Secrets of several words. The name must end after the keyword, so that `password_hint` does not match."""
+_PROSE: Final = re.compile(
+    r"[.:?!…]$|\b(?:a|an|and|any|are|as|at|be|by|can|cannot|change|confirm|do|does|enter|field|for|forgot|forgotten|from|get"
+    r"|hash(?:ed)?|if|in|incorrect|input|invalid|is|it|least|missing|must|new|no|not|of|old|on|or|passwords?|please|repeat"
+    r"|required|reset|secrets?|set|should|text|that|the|this|to|type|update|use|used|user|value|was|when|which|will|with"
+    r"|without|wrong|you|your)\b",
+    re.IGNORECASE,
+)
+"""Parts of sentences and labels. They are rare in secrets of several words."""
+_SEED: Final = re.compile(
+    r"(?:mnemonic|\bseed|recovery)[\w -]{0,20}[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:[a-z]{3,8} ){11,23}[a-z]{3,8}\b",
+    re.IGNORECASE,
+)
+"""The words from which a wallet is created."""
+_JOINED: Final = re.compile(
+    r"\b(?:password|passwd|pwd|accesskey|sharedaccesskey)=([^\s;\"'(){}\[\]<>]{6,200});"
+    r"|<\w{0,40}(?:password|passphrase|secret|token|api_?key)\w{0,20}>\s{0,8}([^\s<>]{6,200})\s{0,8}</"
+    r"|(?<![\w-])--?(?:\w{1,20}-)?(?:password|passwd|passphrase|secret|token|api[_-]?key)[= ]"
+    r"[\"']?([^\s\"'`(){}\[\]<>|$]{6,200})"
+    r"|\bcurl [^\n]{0,200}?(?:-u|--user)[= ]?[\"']?[\w.@-]{1,64}:([^\s\"'`(){}\[\]<>|$]{6,200})",
+    re.IGNORECASE,
+)
+"""Secrets in the middle of a line: connection strings, XML, and command-line options."""
+_STANDS_IN: Final = re.compile(
+    r"[$%{<*].*|.*(?:\.\.\.|…).*|x{3,}.*|(?:your|my|the|some|an?)[ _-].*|change.?(?:me|it|this)"
+    r"|(?:example|dummy|fake|placeholder|redacted).*|pass(?:word|wd)?|secret|token|none|null|true|false|todo|string"
+    r"|\(?hidden\)?",
+    re.IGNORECASE,
+)
+"""Placeholders for secrets."""
+
+
+_CODE: Final = re.compile(r"(?:\w*\.)+[A-Za-z_]\w*")
+
+
+def redact(data: Any, *, secret: bool = False) -> Any:
+    """Return the JSON values with hidden strings below every name that suggests a secret."""
+    if is_object(data):
+        return {
+            name: redact(value, secret=secret or any(word in name.lower() for word in _SECRET))
+            for name, value in data.items()
+        }
+    if is_array(data):
+        return [redact(value, secret=secret) for value in data]
+    return _HIDDEN if secret and isinstance(data, str) else data
+
+
+def is_secret_name(name: str) -> bool:
+    """Return True if a file or directory with this name probably contains secrets, in any spelling of the name."""
+    plain = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
+    plain = plain.casefold().partition(":")[0].strip()
+    plain = _BACKUP.sub("", plain.rstrip(". ") or plain)
+    if plain.startswith("."):
+        return _OPEN.fullmatch(plain) is None
+    return _CLOSED.fullmatch(plain) is not None
+
+
+def has_secret(text: str) -> bool:
+    """Return True if a text probably contains a key, a token, or a password."""
+    pieces = (text[start : start + _PIECE + _OVERLAP] for start in range(0, max(1, len(text)), _PIECE))
+    return any(map(_shows_secret, pieces))
+
+
+def _shows_secret(text: str) -> bool:
+    if _KEY.search(text) or _SEED.search(text):
+        return True
+    values = [found[1] for found in _ADDRESS.finditer(text)]
+    values += [
+        value
+        for found in _JOINED.finditer(text)
+        if _is_mixed(value := next(filter(None, found.groups()))) and not _CODE.fullmatch(value)
+    ]
+    values += [value for found in _PHRASE.finditer(text) if (value := _phrase(found)) is not None]
+    values += [value for found in _ASSIGNED.finditer(text) if (value := _value(found)) is not None]
+    return any(_STANDS_IN.fullmatch(value) is None for value in values)
+
+
+def _is_mixed(value: str) -> bool:
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
+def _phrase(found: re.Match[str]) -> str | None:
+    """Return the assigned value if it has several words that can be a secret, and is not a sentence or a label."""
+    value: str = next(filter(None, found.groups()[1:])).strip()
+    words = value.split()
+    of_password = found[0][:1] in "pP" or found[0][1:6] == "_PASS"
+    least = 3 if found[4] is not None else 2
+    if not least <= len(words) <= 12 or not (of_password or _is_mixed(value)):
+        return None
+    if found[1] == "=" and re.match(r"[A-Z_]+=[\"']", found[0]):  # KEY="value", the form of settings files
+        return value
+    if _PROSE.search(value):
+        return None
+    is_label = found[1] == ":" and value[0].isupper() and not _is_mixed(value)
+    return None if is_label else value
+
+
+def _value(found: re.Match[str]) -> str | None:
+    """Return the assigned value if it can be a secret, and is not a name, a type, or a sentence."""
+    value = next(text for text in found.groups()[1:] if text is not None).strip()
+    if any(c.isspace() for c in value) or (found[4] is not None and _CODE.fullmatch(value)):
+        return None
+    enough = 6 if found[1].lower().startswith("pass") else 8
+    bare = found[4] is not None and not re.search(r"\s[=:]|[=:]\s", found[0])
+    in_capitals = bare and found[1].isupper()  # KEY=value, the form of settings files
+    return value if in_capitals or (_is_mixed(value) and len(value) >= enough) else None
+
 
 _A = TypeVar("_A")
 

@@ -16,39 +16,35 @@ client must not trust it more than it trusts the server.
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, final
+from typing import TYPE_CHECKING, Any, TextIO, final
 
 import click
 import msgspec
 
-from fxai.agents.agent import Agent
-from fxai.agents.inbox import Inbox
-from fxai.agents.memory import Memory
-from fxai.cli.exit import WRONG_USE, CliError, error_from
-from fxai.cli.input import read_stdin, with_typing
-from fxai.cli.output import AnswerOnly, JsonLines, Record, Summary
-from fxai.cli.progress import LoadProgress
-from fxai.cli.prompt_view import AnyAgent, agent_of, is_agent
+from fxai.agents import Agent, Inbox, Memory
+from fxai.cli.exit import CliError, error_from, wrong_use
+from fxai.cli.input import read_prompt, with_typing
+from fxai.cli.output import AnswerOnly, JsonLines, Record
+from fxai.cli.prompt_view import agent_of, is_agent
 from fxai.cli.run_program import value_of
-from fxai.cli.screen import TerminalScreen
-from fxai.cli.setting import OpenSetting, Setting, close_calls, find_memory, memory_at, open_setting
-from fxai.cli.state_file import StateFile, StateMemory, state_at
+from fxai.cli.screen import LoadProgress, TerminalScreen
+from fxai.cli.setting import (
+    Setting,
+    StateMemory,
+    close_calls,
+    find_memory,
+    memory_at,
+    open_setting,
+    state_at,
+)
 from fxai.cli.target import load, load_matching
-from fxai.effects import fx
-from fxai.effects.effect import Gen
-from fxai.effects.layer import AnyLayer, LayerOf
-from fxai.effects.scope import Scope
-from fxai.messages.calls import Pending
-from fxai.messages.part import StreamPart
+from fxai.effects import Gen, LayerOf, Scope, fx
+from fxai.effects.layer import AnyLayer
+from fxai.messages import Pending
 from fxai.schema.display import in_line
+from fxai.tools import AnyTool, Toolkit, ToolSource
 from fxai.tools.annotation import Readonly
-from fxai.tools.source import ToolSource
-from fxai.tools.tool import AnyTool
-from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from fxai.cli.run_list import DurableArgs
@@ -91,7 +87,7 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
 
         require_ready(chosen.model)
     if chosen.secrets and (chosen.agent is not None or chosen.mcp or chosen.system is not None):
-        raise CliError("--show-secrets requires the example agent", "Remove --show-secrets.", code=WRONG_USE)
+        raise wrong_use("--show-secrets requires the example agent", "Remove --show-secrets.")
     if chosen.agent is not None:
         agent = agent_of(load_matching(chosen.agent, is_agent, "an agent or a stateful prompt"))
     elif chosen.mcp or chosen.system is not None:
@@ -106,96 +102,61 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
         added = load(chosen.layer, kind, "a layer")
         supplied = added if supplied is None else supplied | added
     servers = _servers(chosen, elicit)
-    state = _state_file(agent, chosen)
-    return Setting(_with_args(agent, chosen), supplied, chosen.model, servers, state, quotes_results=bool(own)), own
-
-
-def _state_file(agent: AnyAgent, chosen: AgentArgs) -> StateFile | None:
-    if chosen.state is None:
-        return None
-    if agent.prompt is None:
+    if chosen.state is not None and agent.prompt is None:
         problem = f"--state requires a stateful prompt, but agent {agent.name!r} has none"
-        raise CliError(problem, "Remove --state, or name another agent.", code=WRONG_USE)
-    return state_at(chosen.state, chosen.memory)
-
-
-def _with_args(agent: AnyAgent, chosen: AgentArgs) -> AnyAgent:
+        raise wrong_use(problem, "Remove --state, or name another agent.")
+    state = None if chosen.state is None else state_at(chosen.state, chosen.memory)
     if chosen.rounds is not None:
         agent = msgspec.structs.replace(agent, budget=msgspec.structs.replace(agent.budget, rounds=chosen.rounds))
     if chosen.system is not None:
         agent = msgspec.structs.replace(agent, instructions=chosen.system)
-    return agent
+    return Setting(agent, supplied, chosen.model, servers, state, quotes_results=bool(own)), own
 
 
 def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, Any, Any], ...]:
     if not chosen.mcp:
         given = {"--yes": chosen.unasked, "--env": chosen.env, "--pins": chosen.pins, "--timeout": chosen.timeout}
         for option in (option for option, value in given.items() if value):
-            raise CliError(f"{option} requires --mcp", f"Pass --mcp SERVER, or remove {option}.", code=WRONG_USE)
+            raise wrong_use(f"{option} requires --mcp", f"Pass --mcp SERVER, or remove {option}.")
         return ()
-    from fxai.cli.mcp_target import ServerFlags, find_server
+    from fxai.cli.target import ServerFlags, find_server
 
     wish = ServerFlags(pins=chosen.pins, env=chosen.env, timeout=chosen.timeout, elicit=elicit)
     sources = [ToolSource.of(find_server(text, wish)) for text in chosen.mcp]
     return tuple(sources if chosen.unasked else [source.with_toolkit(require_approval) for source in sources])
 
 
-def make_job(given: str | None, chosen: AgentArgs, durable: DurableArgs | None = None) -> Job:
-    """Return the job for a prompt and these options."""
-    setting, own = read_args(chosen)
-    memory = None if chosen.memory is None else memory_at(chosen.memory)
-    prompts = _prompts(given, own)
-    if durable is not None and len(prompts) > 1:
-        raise CliError("--durable requires one prompt", "Write fxai run --durable RUN PROMPT.", code=WRONG_USE)
-    return Job(setting, prompts, memory, durable)
-
-
 def run_agent(
-    stdout: TextIO,
-    stderr: TextIO,
-    prompt: str | None,
-    durable: DurableArgs | None = None,
+    out: TextIO,
+    err: TextIO,
     *,
+    prompt: str | None,
     as_json: bool,
     quiet: bool,
     color: bool | None,
+    durable: DurableArgs | None = None,
     **chosen: Any,
 ) -> bool:
     """Run the chosen agent on a prompt and show the run."""
     if as_json and quiet:
-        raise CliError("--json cannot be used with --quiet", "Remove one of them.", code=WRONG_USE)
-    presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else TerminalScreen(stdout, color=color)
+        raise wrong_use("--json cannot be used with --quiet", "Remove one of them.")
+    record = Record(JsonLines(out) if as_json else AnswerOnly(out) if quiet else TerminalScreen(out, color=color))
     try:
-        job = make_job(prompt, AgentArgs(**chosen), durable)
+        args = AgentArgs(**chosen)
+        setting, own = read_args(args)
+        memory = None if args.memory is None else memory_at(args.memory)
+        given = read_prompt(prompt, "run", optional=bool(own))
+        prompts = own if given is None else (given,)
+        if durable is not None and len(prompts) > 1:
+            raise wrong_use("--durable requires one prompt", "Write fxai run --durable RUN PROMPT.")
+        with LoadProgress(err, color=color, quiet=quiet) as loading:
+            value_of(fx.scoped(_program(Job(setting, prompts, memory, durable), record, loading)))
     except (Exception, KeyboardInterrupt) as raised:
         trouble = error_from(raised)
-        presenter.end(Record().summary(0.0, trouble))
+        if not trouble.of_output:
+            record.end(trouble)
         raise trouble from raised
-    with LoadProgress(stderr, color=color, quiet=quiet) as loading:
-        run(job, presenter, loading, loading.end)
     return True
-
-
-def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the given prompt, otherwise the text on stdin, otherwise `own`."""
-    if given in (None, "-"):
-        text = _read(wait=given == "-" or not own)
-        if not (text or "").strip() and given is None:
-            text = None
-        if text is None and own:
-            return own
-        if text is None:
-            raise CliError("missing PROMPT", "Write fxai run PROMPT, or pipe the prompt in.", code=WRONG_USE)
-        given = text
-    if not given.strip():
-        raise CliError("PROMPT is empty", "Write fxai run PROMPT.", code=WRONG_USE)
-    return (given.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),)
-
-
-def _read(*, wait: bool) -> str | None:
-    if sys.stdin is not None and sys.stdin.isatty() and wait:
-        click.echo("Type the prompt and press Ctrl-D.", err=True)
-    return read_stdin(sys.stdin, wait=wait)
 
 
 def require_approval(kit: Toolkit[Any]) -> Toolkit[Any]:
@@ -212,19 +173,6 @@ def _always(_: Any, __: Any) -> bool:
     return True
 
 
-class Presenter(Protocol):
-    """A view of a run while it happens."""
-
-    def start(self, agent: str, prompt: str) -> None:
-        """Show the start of a run."""
-
-    def part(self, part: StreamPart, turn: int) -> None:
-        """Show a part of this turn."""
-
-    def end(self, summary: Summary) -> None:
-        """Show the end of a successful or failed run."""
-
-
 @final
 class Job(msgspec.Struct, frozen=True):
     """An agent with its setting and its prompts. Each prompt is one run. A memory joins the runs to a conversation."""
@@ -236,87 +184,36 @@ class Job(msgspec.Struct, frozen=True):
     """The options of a durable run, or None."""
 
 
-def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Callable[[], None]) -> None:
-    """Run the job with its finalizers. If a run fails, show the failure and raise it.
-
-    Args:
-        job: The job.
-        presenter: The view of the runs.
-        heard: Function that receives the progress of loading a local model, from any thread.
-        ready: Function to call when the model is ready.
-    """
-    telling = RunTotals(presenter)
-    try:
-        value_of(fx.scoped(_program(job, telling, heard, ready)))
-    except CliError as trouble:
-        if not trouble.of_output:
-            telling.end(trouble)
-        raise
-
-
-@final
-class RunTotals:
-    """A link between runs and a presenter. It passes on each part and records the totals."""
-
-    def __init__(self, presenter: Presenter) -> None:
-        self.presenter = presenter
-        self.record: Record = Record()
-        self.since: float = time.monotonic()
-
-    def start(self, agent: str, prompt: str) -> None:
-        """Start a run."""
-        self.record = Record()
-        self.since = time.monotonic()
-        self.presenter.start(agent, prompt)
-
-    def part(self, part: StreamPart) -> None:
-        """Pass on a part of the run."""
-        self.presenter.part(part, self.record.part(part))
-
-    def end(self, trouble: CliError | None = None) -> None:
-        """End the run, with its error if it failed."""
-        self.presenter.end(self.record.summary(time.monotonic() - self.since, trouble))
-
-
 @fx.gen
-def _program(
-    job: Job, telling: RunTotals, heard: Callable[[Any], None], ready: Callable[[], None]
-) -> Gen[None, Any, Scope]:
+def _program(job: Job, record: Record, loading: LoadProgress) -> Gen[None, Any, Scope]:
     if job.durable is not None:
         yield from job.durable.begin(job.prompts[0])
     begun = yield from StateMemory(job.memory or Memory.in_process(), job.setting.state).load_state()
-    there = yield from open_setting(job.setting, heard, begun)
+    there = yield from open_setting(job.setting, loading, begun)
     if job.memory is not None:
         yield from close_calls(job.memory)
-    memory = yield from _memory(there, job)
+    memory = job.memory
+    if there.agent.prompt is not None:
+        memory = StateMemory((yield from find_memory(there, memory)) or Memory.in_process(), job.setting.state)
     agent = there.agent if memory is None else there.agent.with_memory(memory)
-    ready()
+    loading.end()
     inbox = there.services.find(Inbox) or Inbox.in_process()
     for prompt in job.prompts:
-        telling.start(there.agent.name, prompt)
-        shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: telling.part(part)))
+        record.start(there.agent.name, prompt)
+        shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: record.part(part)))
         if job.durable is not None:
             shown = job.durable.make_durable(shown)
         yield from with_typing(shown, partial(_steer, inbox)).provide_context(there.services.put(Inbox, inbox))
         waits = None if job.durable is None else (yield from job.durable.waiting())
         if waits is not None:
             yield from fx.fail(waits)
-        if telling.record.waiting:
+        if record.waiting:
             now = yield from there.tools.now
-            yield from fx.fail(_open_calls_error(telling.record.waiting, now.toolkit))
+            yield from fx.fail(_open_calls_error(record.waiting, now.toolkit))
         if isinstance(memory, StateMemory):
             yield from memory.save()
-            telling.record.state = memory.state
-        telling.end()
-
-
-@fx.gen
-def _memory(there: OpenSetting, job: Job) -> Gen[Memory | None, Any]:
-    """Return the memory of the run, or None to use the memory of the agent."""
-    if there.agent.prompt is None:
-        return job.memory
-    kept = yield from find_memory(there, job.memory)
-    return StateMemory(kept or Memory.in_process(), job.setting.state)
+            record.state = memory.state
+        record.end()
 
 
 def _steer(inbox: Inbox, line: str) -> None:

@@ -12,7 +12,7 @@ the calls that need an approval.
 >>> from io import StringIO
 >>> from fxai.cli.exit import CliError
 >>> try:
-...     call_server("no-such-program", "add", StringIO(), StringIO(), params=None, as_json=False, wish=ServerFlags())
+...     call_server(StringIO(), StringIO(), server="no-such-program", tool="add", params=None, as_json=False)
 ... except CliError as error:
 ...     print(error.message)
 MCP server 'no-such-program': cannot start 'no-such-program'...
@@ -31,103 +31,85 @@ import msgspec
 
 from fxai.cli.call_command import call_one
 from fxai.cli.chat_view import ChatScreen
-from fxai.cli.exit import WRONG_USE, CliError, errors_only
-from fxai.cli.failure import GIVE_HANDLERS, require_services
-from fxai.cli.input import open_input
-from fxai.cli.mcp_target import ServerFlags, find_server, read_secret, require_mcp
-from fxai.cli.progress import Spinner
-from fxai.cli.question import fill_form
-from fxai.cli.run_program import BackgroundRunner, value_of
-from fxai.cli.screen import console
+from fxai.cli.exit import CliError, errors_only, wrong_use
+from fxai.cli.input import fill_form, open_input
+from fxai.cli.inspect import overview_data, show_overview
+from fxai.cli.run_program import GIVE_HANDLERS, BackgroundRunner, require_services, value_of
+from fxai.cli.screen import Spinner, console
 from fxai.cli.setting import build_handlers
-from fxai.cli.target import TargetTools, find_tools, server_tools, with_layer
-from fxai.cli.tool_view import overview_data, show_overview
-from fxai.effects import fx
-from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, Gen
-from fxai.effects.layer import AnyLayer, Layer
-from fxai.effects.scope import Scope
-from fxai.mcp.client import McpServer
-from fxai.mcp.connection import Change, ServerInfo
-from fxai.mcp.result import McpError, shown_content
-from fxai.mcp.settings import ElicitAnswer, Elicitation
-from fxai.mcp.tool_definition import Refused
+from fxai.cli.target import (
+    ServerFlags,
+    TargetTools,
+    find_server,
+    find_tools,
+    read_secret,
+    require_guard,
+    server_tools,
+    with_layer,
+)
+from fxai.effects import ContextOf, EffectOf, Gen, Layer, Scope, fx
+from fxai.effects.layer import AnyLayer
+from fxai.mcp import Change, ElicitAnswer, Elicitation, McpError, McpServer, Refused, ServerInfo
+from fxai.mcp.result import shown_content
 from fxai.schema.data import is_listed
 from fxai.schema.display import json_line, one_line
-from fxai.tools.source import ToolSource
-from fxai.tools.tool import AnyTool
-from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit
+from fxai.tools import AnyTool, BoundToolkit, Toolkit, ToolSource
+from fxai.tools.toolkit import AnyBound
 
 _LOCATION: Final = re.compile(r"(?:(\[[^\]]+\]|[^:]*):)?(\d{1,5})")
-
-
-@final
-class HttpFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of `fxai mcp serve` for HTTP. `fxai mcp serve --help` describes them."""
-
-    address: str
-    token_env: str | None = None
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-
-    def options(self) -> dict[str, Any]:
-        """Return the keyword arguments for `serve_http`."""
-        host, port = host_and_port(self.address)
-        given: dict[str, Any] = {"host": host, "port": port}
-        if self.token_env is not None:
-            given["token"] = read_secret(self.token_env)
-        if self.hosts:
-            given["allowed_hosts"] = self.hosts
-        if self.origins:
-            given["allowed_origins"] = self.origins
-        return given
 
 
 def host_and_port(text: str) -> tuple[str, int]:
     """Return the host and the port of `HOST:PORT`. The default host is 127.0.0.1."""
     found = _LOCATION.fullmatch(text)
     if found is None or int(found[2]) > 65535:
-        raise CliError(f"--http must be [HOST:]PORT, got {text!r}", "Pass, for example, 127.0.0.1:80.", code=WRONG_USE)
+        raise wrong_use(f"--http must be [HOST:]PORT, got {text!r}", "Pass, for example, 127.0.0.1:80.")
     return (found[1] or "127.0.0.1").strip("[]"), int(found[2])
 
 
 def serve(
-    target: str, err: TextIO, *, layer: str | None = None, name: str | None = None, http: HttpFlags | None = None
+    err: TextIO,
+    *,
+    target: str,
+    layer: str | None,
+    name: str | None,
+    address: str | None,
+    token_env: str | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
 ) -> bool:
     """Serve the tools of a target until the client closes stdin, or, over HTTP, until a signal stops the server."""
-    require_mcp()
     from fxai.mcp import serve_http, serve_stdio
 
     offer = with_layer(find_tools(target), layer)
     if offer.prompt is not None:
         problem = f"{target} is a stateful prompt, and its tools change at each step of a run"
-        raise CliError(problem, "Serve it as one tool with agent.as_tool(), or name a toolkit.", code=WRONG_USE)
+        raise wrong_use(problem, "Serve it as one tool with agent.as_tool(), or name a toolkit.")
     source = _source(offer)
     called = name or target.rpartition(":")[2]
-    if http is None:
+    if address is None:
         if sys.stdin is not None and sys.stdin.isatty():
             err.write("fxai: MCP server on stdin and stdout. Let an MCP client start it. Press Ctrl-D to stop.\n")
         value_of(serve_stdio(source, name=called))
         return True
-    options = http.options()
+    host, port = host_and_port(address)
+    require_guard("--http", host, token_env, hosts, "call the tools")
+    options: dict[str, Any] = {} if token_env is None else {"token": read_secret(token_env)}
+    options |= {"allowed_hosts": hosts} if hosts else {}
+    options |= {"allowed_origins": origins} if origins else {}
     try:
         serving: EffectOf[None, Any, Any] = serve_http(
-            source, name=called, on_listening=lambda url: err.write(f"fxai: listening on {url}\n"), **options
+            source,
+            name=called,
+            host=host,
+            port=port,
+            on_listening=lambda url: err.write(f"fxai: listening on {url}\n"),
+            **options,
         )
     except ValueError as error:
-        raise _address_error(str(error), options) from None
+        raise wrong_use(str(error), "Correct the option.") from None
     value_of(serving)
     return True
-
-
-def _address_error(problem: str, options: dict[str, Any]) -> CliError:
-    if "token" not in options:
-        problem = f"--http {options['host']} lets any other machine call the tools"
-        return CliError(problem, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
-    if "allowed_hosts" not in options:
-        problem = f"missing --allow-host for the server on {options['host']}"
-        return CliError(problem, "Pass the host name that clients use: --allow-host tools.example.org", code=WRONG_USE)
-    return CliError(problem, "Correct the option.", code=WRONG_USE)
 
 
 def _source(offer: TargetTools) -> ToolSource[Any, Any, Any]:
@@ -137,7 +119,7 @@ def _source(offer: TargetTools) -> ToolSource[Any, Any, Any]:
         )
         return ToolSource(offer.source.flat_map(lambda bound: build_handlers(bound.merge(more), ContextOf({}))))
     if not offer.tools:
-        raise CliError(f"{offer.target} has no tools", "Name a target with tools.", code=WRONG_USE)
+        raise wrong_use(f"{offer.target} has no tools", "Name a target with tools.")
     if offer.layer is None:
         problem = f"missing handlers for tools of {offer.target}: {', '.join(tool.name for tool in offer.tools[:8])}"
         raise CliError(problem, GIVE_HANDLERS)
@@ -184,28 +166,28 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 def show_server(
-    target: str,
     out: TextIO,
     err: TextIO,
     *,
+    server: str,
     as_json: bool,
-    color: bool | None = None,
-    wish: ServerFlags = ServerFlags(),  # noqa: B008  # a frozen value
-    approve: tuple[str, ...] = (),
-    approve_all: bool = False,
+    color: bool | None,
+    approve: tuple[str, ...],
+    approve_all: bool,
+    **flags: Any,
 ) -> bool:
-    """Show a server and its tools. Return False if fxai blocks a tool or cannot offer it."""
-    server = find_server(target, wish)
-    with (
-        Spinner(err, f"opening {server.name}"),
-        errors_only("fxai.mcp"),
-    ):  # `_left_out` reports the blocked tools
-        listing = value_of(fx.scoped(_list_tools(server, approve, approve_all)))
+    """Show a server and its tools. Return False if fxai blocks a tool or cannot offer it.
+
+    `flags` are the fields of `ServerFlags`.
+    """
+    found = find_server(server, ServerFlags(**flags))
+    with Spinner(err, f"opening {found.name}"), errors_only("fxai.mcp"):  # `_left_out` reports the blocked tools
+        listing = value_of(fx.scoped(_list_tools(found, approve, approve_all)))
     if as_json:
-        out.write(json_line(listing.to_data(target), enc_hook=str))
+        out.write(json_line(listing.to_data(server), enc_hook=str))
     else:
-        _show(listing, target, out, color)
-    err.writelines(f"fxai: {line}\n" for line in _left_out(listing, pinned=wish.pins is not None))
+        _show(listing, server, out, color)
+    err.writelines(f"fxai: {line}\n" for line in _left_out(listing, pinned=flags["pins"] is not None))
     return listing.ok
 
 
@@ -250,9 +232,10 @@ def plain_text(result: Any) -> str | None:
 
 
 def call_server(
-    server: str, tool: str, out: TextIO, err: TextIO, *, params: str | None, as_json: bool, wish: ServerFlags
+    out: TextIO, err: TextIO, *, server: str, tool: str, params: str | None, as_json: bool, **flags: Any
 ) -> bool:
-    """Call a tool of a server once and show the result."""
+    """Call a tool of a server once and show the result. `flags` are the fields of `ServerFlags`."""
+    wish = ServerFlags(**flags)
     lines, waiting = open_input(out, err), Spinner(err, f"calling {tool}")
 
     def answer(asked: Elicitation) -> ElicitAnswer:
@@ -268,10 +251,10 @@ def call_server(
         if lines.by_person and err.isatty():  # otherwise no user would see the question
             wish = msgspec.structs.replace(wish, elicit=ask)
         return call_one(
-            lambda: server_tools(server, wish),
-            tool,
             out,
             err,
+            lambda: server_tools(server, wish),
+            tool,
             params=params,
             as_json=as_json,
             plain=plain_text,

@@ -11,7 +11,7 @@
 
 >>> import io
 >>> out = io.StringIO()
->>> show_models(("local",), out, as_json=True)
+>>> show_models(out, names=("local",), as_json=True)
 True
 >>> '"name":"local"' in out.getvalue()
 True
@@ -24,7 +24,7 @@ and has the model. The provider generates nothing and charges nothing. fxai does
 
 `count_tokens` shows the number of tokens of a prompt:
 
->>> count_tokens("How are you today?", out := io.StringIO(), io.StringIO(), estimate=True)
+>>> count_tokens(out := io.StringIO(), io.StringIO(), prompt="How are you today?", estimate=True)
 True
 >>> print(out.getvalue().strip())
 9 tokens, estimated from the length of the text
@@ -34,8 +34,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,27 +43,20 @@ from urllib.parse import quote
 
 import msgspec
 
-from fxai.cli.exit import WRONG_USE, CliError
-from fxai.cli.input import read_stdin
-from fxai.cli.progress import LoadProgress
+from fxai.cli.exit import CliError, wrong_use
+from fxai.cli.input import read_prompt
+from fxai.cli.inspect import RECENT
 from fxai.cli.run_program import value_of
-from fxai.cli.screen import console
+from fxai.cli.screen import LoadProgress, console
 from fxai.cli.target import find_tools, load_tools
-from fxai.cli.tool_view import RECENT
-from fxai.effects import fx
-from fxai.effects.effect import Effect, Gen
-from fxai.effects.layer import LayerOf
-from fxai.effects.scope import Scope
-from fxai.messages.errors import AiError
-from fxai.messages.prompt import Prompt
-from fxai.models.language_model import LanguageModel
-from fxai.models.model_facts import FactSource, ModelFacts
-from fxai.models.model_request import ModelRequest
-from fxai.models.token_count import CountMethod, TokenCount, estimate_request
+from fxai.effects import Effect, Gen, Layer, Scope, fx
+from fxai.messages import AiError, Prompt
+from fxai.models import CountMethod, FactSource, LanguageModel, ModelFacts, ModelRequest
+from fxai.models.token_count import estimate_request
 from fxai.providers.by_name import from_name
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.display import json_line, one_line
-from fxai.tools.toolkit import Toolkit
+from fxai.tools import Toolkit
 
 if TYPE_CHECKING:
     from fxai.providers.openai.server import Server
@@ -191,12 +183,16 @@ def _servers() -> Mapping[str, Server]:
     return SERVERS
 
 
+def model_layer(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
+    """Return the layer of the model with this name. `heard` receives the progress of loading a local model."""
+    return from_name(name, progress=heard) if name.partition(":")[0] == "local" else from_name(name)
+
+
 def require_ready(name: str) -> None:
     """Raise `CliError` if a model is unavailable here. The function sends no request."""
     entry = list_models((name,))[0]
     if not entry.ok:
-        problem = f"model {name} is unavailable: {entry.state.replace('-', ' ')}"
-        raise CliError(problem, f"To use it, {entry.remedy}.")
+        raise CliError(f"model {name} is unavailable: {entry.state.replace('-', ' ')}", f"To use it, {entry.remedy}.")
 
 
 def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
@@ -208,10 +204,9 @@ def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
         problem = f"unknown provider {provider!r}"
         guess = _guess(name, there)
         remedy = f"Did you mean {guess}?" if guess else f"Write provider:model with one of: {', '.join(there)}."
-        raise CliError(problem, remedy, code=WRONG_USE)
+        raise wrong_use(problem, remedy)
     if not model and provider in RECENT:
-        problem = f"missing model in {name!r}"
-        raise CliError(problem, f"Write, for example, {provider}:{RECENT[provider]}.", code=WRONG_USE)
+        raise wrong_use(f"missing model in {name!r}", f"Write, for example, {provider}:{RECENT[provider]}.")
     key = _KEYS.get(provider)
     if provider == "openai" and not _own_server():
         key = key if key is not None and _has_key(key) else None  # other servers with this API can work without a key
@@ -239,7 +234,7 @@ def _server_entry(server: Server, model: str, *, alone: bool) -> Entry:
 
     name = f"{server.name}:{model}" if model else server.name
     if not model and not alone:
-        raise CliError(f"missing model in {name!r}", f"Write {name}:MODEL.", code=WRONG_USE)
+        raise wrong_use(f"missing model in {name!r}", f"Write {name}:MODEL.")
     strict: Ability = "unknown" if server.supports_strict is None else "yes" if server.supports_strict else "no"
     schema: Ability = "unknown"
     if server.supports_schema is not None:
@@ -305,7 +300,7 @@ _HEADS: Final = ("MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS
 
 
 def show_models(
-    names: tuple[str, ...], out: TextIO, *, check: bool = False, as_json: bool = False, color: bool | None = None
+    out: TextIO, *, names: tuple[str, ...] = (), check: bool = False, as_json: bool = False, color: bool | None = None
 ) -> bool:
     """Show the models with these names. Return False if a named or checked model is not usable."""
     entries = list_models(names)
@@ -405,37 +400,23 @@ def check_model(entry: Entry) -> Effect[Entry]:
     is_asked = entry.provider in ("openai", "anthropic") if server is None else bool(entry.model or entry.key)
     if entry.state != "ready" or not is_asked:
         return fx.succeed(entry)
-    if server is not None:
-        asked = _ask_server(server, entry.model)
-    else:
-        asked = _ask_openai(entry.model) if entry.provider == "openai" else _ask_anthropic(entry.model)
-    failed = fx.scoped(asked).as_(None).catch_all(fx.succeed)
+    failed = fx.scoped(_ask(entry.provider, server, entry.model)).as_(None).catch_all(fx.succeed)
     return failed.map(lambda error: msgspec.structs.replace(entry, checked=True, failure=error))
 
 
 @fx.gen
-def _ask_openai(model: str) -> Gen[object, AiError, Scope]:
-    from fxai.providers.openai.account import open_account
+def _ask(provider: str, server: Server | None, model: str) -> Gen[object, AiError, Scope]:
+    if provider == "anthropic" and server is None:
+        from fxai.providers.anthropic import model as anthropic
 
-    client = yield from open_account(timeout=_PATIENCE, retry=None)
-    page = f"/models/{quote(model, safe='')}" if _own_server() else "/models"  # other servers lack a page per model
-    return (yield from client.get(page, method="check"))
+        client = yield from anthropic.open_account(timeout=_PATIENCE, retry=None)
+        return (yield from client.get(f"/v1/models/{quote(model, safe='')}", method="check"))
+    from fxai.providers.openai import account as openai
 
-
-@fx.gen
-def _ask_server(server: Server, model: str) -> Gen[object, AiError, Scope]:
-    from fxai.providers.openai.account import open_account
-
-    client = yield from open_account(server=server, model=model.partition("=")[0], timeout=_PATIENCE, retry=None)
-    return (yield from client.get("/models", method="check"))
-
-
-@fx.gen
-def _ask_anthropic(model: str) -> Gen[object, AiError, Scope]:
-    from fxai.providers.anthropic.model import open_account
-
-    client = yield from open_account(timeout=_PATIENCE, retry=None)
-    return (yield from client.get(f"/v1/models/{quote(model, safe='')}", method="check"))
+    chosen = "" if server is None else model.partition("=")[0]
+    client = yield from openai.open_account(server=server, model=chosen, timeout=_PATIENCE, retry=None)
+    page = f"/models/{quote(model, safe='')}" if server is None and _own_server() else "/models"
+    return (yield from client.get(page, method="check"))  # other servers lack a page per model
 
 
 # -- tokens
@@ -448,10 +429,10 @@ _HOW: Final[dict[CountMethod, str]] = {
 
 
 def count_tokens(
-    given: str | None,
     out: TextIO,
     err: TextIO,
     *,
+    prompt: str | None,
     model: str | None = None,
     tools: str | None = None,
     system: str | None = None,
@@ -459,40 +440,23 @@ def count_tokens(
     as_json: bool = False,
 ) -> bool:
     """Show the number of tokens of a prompt. The arguments are the options of `fxai tokens`."""
-    prompt = Prompt.make(_text(given))
-    prompt = prompt if system is None else prompt.set_system(system)
+    asked = Prompt.make(read_prompt(prompt, "tokens") or "")
+    asked = asked if system is None else asked.set_system(system)
     kit: Toolkit[Any] = Toolkit.empty() if tools is None else load_tools(find_tools(tools)).toolkit
-    if estimate:
-        if model is not None:
-            raise CliError("--estimate cannot be used with --model", "Remove one of them.", code=WRONG_USE)
-        count = estimate_request(ModelRequest(prompt, kit.as_tuple))
+    if estimate and model is not None:
+        raise wrong_use("--estimate cannot be used with --model", "Remove one of them.")
+    name = None if estimate else model or "local"
+    if name is None:
+        count = estimate_request(ModelRequest(asked, kit.as_tuple))
     else:
-        name = model or "local"
         require_ready(name)
         with LoadProgress(err, quiet=as_json) as loading:
-            counting = LanguageModel.count_tokens(prompt, toolkit=kit)
-            count = value_of(counting.provide(_layer_of(name, loading)))
-    _show(count, out, err, model=None if estimate else model or "local", as_json=as_json)
-    return True
-
-
-def _text(given: str | None) -> str:
-    if given in (None, "-"):
-        given = read_stdin(sys.stdin, wait=True)
-    if given is None or not given.strip():
-        raise CliError("missing PROMPT", "Write fxai tokens PROMPT, or pipe the prompt in.", code=WRONG_USE)
-    return given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _layer_of(name: str, loading: LoadProgress) -> LayerOf[LanguageModel, Any, None]:
-    return from_name(name, progress=loading) if name.partition(":")[0] == "local" else from_name(name)
-
-
-def _show(count: TokenCount, out: TextIO, err: TextIO, *, model: str | None, as_json: bool) -> None:
+            count = value_of(LanguageModel.count_tokens(asked, toolkit=kit).provide(model_layer(name, loading)))
     warnings = [warning.message for warning in count.warnings]
     if as_json:
-        about = {"model": model, "tokens": count.tokens, "method": count.method, "is_estimate": count.is_estimate}
+        about = {"model": name, "tokens": count.tokens, "method": count.method, "is_estimate": count.is_estimate}
         out.write(json_line({"ok": True, **about, "warnings": warnings}))
-        return
-    err.writelines(f"fxai: {one_line(warning)}\n" for warning in warnings)
-    out.write(f"{count.tokens} token{'' if count.tokens == 1 else 's'}, {_HOW[count.method]}\n")
+    else:
+        err.writelines(f"fxai: {one_line(warning)}\n" for warning in warnings)
+        out.write(f"{count.tokens} token{'' if count.tokens == 1 else 's'}, {_HOW[count.method]}\n")
+    return True

@@ -1,4 +1,4 @@
-r"""Output of a run for other programs. Use `JsonLines` for all parts, `AnswerOnly` for the answer, `Record` for totals.
+r"""Output of a run for other programs. Use `JsonLines` for all parts, and `AnswerOnly` for the answer.
 
 `JsonLines` writes each part as one JSON object per line, and a closing object:
 
@@ -16,15 +16,15 @@ r"""Output of a run for other programs. Use `JsonLines` for all parts, `AnswerOn
 from __future__ import annotations
 
 import base64
-from typing import Any, TextIO, final
+import time
+from typing import Any, Protocol, TextIO, final
 
 import msgspec
 
-from fxai.agents.state import PromptState
+from fxai.agents.state import PromptState, StateError
 from fxai.cli.exit import CliError
-from fxai.cli.state_file import state_data
-from fxai.messages.calls import Pending, pending_in
-from fxai.messages.part import AnyPart, StreamPart, ToolResult, Usage
+from fxai.messages import AnyPart, Pending, StreamPart, ToolResult, Usage
+from fxai.messages.calls import pending_in
 from fxai.schema.display import clean, json_line
 
 
@@ -65,25 +65,48 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return data
 
 
+class Presenter(Protocol):
+    """A view of a run while it happens."""
+
+    def start(self, agent: str, prompt: str) -> None:
+        """Show the start of a run."""
+
+    def part(self, part: StreamPart, turn: int) -> None:
+        """Show a part of this turn."""
+
+    def end(self, summary: Summary) -> None:
+        """Show the end of a successful or failed run."""
+
+
 @final
 class Record:
-    """A counter of the turns, tokens, and results of a run."""
+    """A counter of the turns, tokens, and results of runs. It passes on each part to a presenter."""
 
-    def __init__(self) -> None:
-        self.turns: int = 0
-        self.usage: Usage = Usage()
-        self.finish_reason: str | None = None
+    def __init__(self, presenter: Presenter) -> None:
+        self._presenter = presenter
+        self._reset()
+
+    def _reset(self) -> None:
         self.state: PromptState | None = None
         """The state of the stateful prompt after a successful run."""
+        self._since = time.monotonic()
+        self._turns = 0
+        self._usage = Usage()
+        self._finish_reason: str | None = None
         self._in_turn = False
         self._text: list[str] = []
         self._calls: list[AnyPart] = []
 
-    def part(self, part: StreamPart) -> int:
-        """Count a part and return the number of its turn, from 1."""
+    def start(self, agent: str, prompt: str) -> None:
+        """Start a run."""
+        self._reset()
+        self._presenter.start(agent, prompt)
+
+    def part(self, part: StreamPart) -> None:
+        """Count a part, and pass it on with the number of its turn, from 1."""
         if not self._in_turn:
             self._in_turn = True
-            self.turns += 1
+            self._turns += 1
             self._text = []
         if part.type == "text-delta":
             self._text.append(part.delta)
@@ -91,26 +114,36 @@ class Record:
             self._calls.append(part)
         elif part.type == "finish":
             self._in_turn = False
-            self.usage = self.usage + part.usage
-            self.finish_reason = part.reason
-        return self.turns
+            self._usage = self._usage + part.usage
+            self._finish_reason = part.reason
+        self._presenter.part(part, self._turns)
 
     @property
     def waiting(self) -> tuple[Pending, ...]:
         """The pending calls at the end of the run."""
-        return pending_in(self._calls) if self.finish_reason == "pending" else ()
+        return pending_in(self._calls) if self._finish_reason == "pending" else ()
 
-    def summary(self, seconds: float, trouble: CliError | None = None) -> Summary:
-        """Return the summary of all parts until now."""
-        return Summary(
-            turns=self.turns,
-            usage=self.usage,
-            seconds=seconds,
+    def end(self, trouble: CliError | None = None) -> None:
+        """End the run, with its error if it failed."""
+        summary = Summary(
+            turns=self._turns,
+            usage=self._usage,
+            seconds=time.monotonic() - self._since,
             text="".join(self._text),
-            finish_reason=self.finish_reason,
+            finish_reason=self._finish_reason,
             trouble=trouble,
             state=self.state,
         )
+        self._presenter.end(summary)
+
+
+def state_data(state: PromptState) -> dict[str, Any]:
+    """Return the values as JSON values for display. A value that JSON cannot express becomes a string."""
+    try:
+        data: dict[str, Any] = state.to_data()["values"]
+    except StateError:
+        data = msgspec.to_builtins(dict(state.values), enc_hook=str)
+    return data
 
 
 class JsonLines:
@@ -156,13 +189,12 @@ class AnswerOnly:
 
 
 def _data(part: StreamPart) -> dict[str, Any]:
-    if not isinstance(part, ToolResult):
-        data: dict[str, Any] = msgspec.to_builtins(part, enc_hook=_other)
-        return data if part.metadata else {name: value for name, value in data.items() if name != "metadata"}
-    bare = msgspec.structs.replace(part, result=None)
-    data = msgspec.to_builtins(bare)
-    data["result"] = data.pop("encoded_result")
-    return data
+    if isinstance(part, ToolResult):
+        data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(part, result=None))
+        data["result"] = data.pop("encoded_result")
+        return data
+    data = msgspec.to_builtins(part, enc_hook=_other)
+    return data if part.metadata else {name: value for name, value in data.items() if name != "metadata"}
 
 
 def _other(value: object) -> Any:

@@ -18,18 +18,18 @@ from typing import Any, TypeAlias, final, get_args
 
 import msgspec
 
-from fxai.agents.agent import Agent
+from fxai.agents import Agent, Binding
 from fxai.agents.render import Definitions
 from fxai.agents.rendering import define_step
-from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState, RenderError, StateStore
 from fxai.agents.stateful import StatefulPrompt
 from fxai.agents.step_patch import StepTool
-from fxai.cli.exit import CliError
-from fxai.cli.failure import GIVE_HANDLERS, GIVE_LAYER
-from fxai.effects.context import ContextOf, MissingServiceError
-from fxai.models.language_model import LanguageModel
-from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit
+from fxai.cli.exit import SHOW_TRACE, CliError
+from fxai.cli.run_program import GIVE_HANDLERS, GIVE_LAYER
+from fxai.effects import ContextOf, MissingServiceError
+from fxai.models import LanguageModel
+from fxai.tools import BoundToolkit, Toolkit
+from fxai.tools.toolkit import AnyBound
 from fxai.tools.type_hints import hints_of, needed_services, services_in
 
 AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
@@ -68,25 +68,19 @@ def first_step(agent: AnyAgent, state: PromptState | None = None) -> FirstStep |
     store = StateStore(state)
     try:
         definitions = define_step(prompt.f, 1, store, dict(store.cells))
-        _check_names(definitions, agent.binding.toolkit)
     except Exception as raised:
-        raise _render_error(prompt.name, raised) from raised
-    return FirstStep(definitions, store.snapshot())
-
-
-def _check_names(definitions: Definitions, toolkit: Toolkit[Any]) -> None:
-    same = [name for name in toolkit.tools if name in definitions.sections]
-    same += [name for name, one in definitions.tools.items() if toolkit.tools.get(name, one.tool) != one.tool]
+        problem = f"prompt {prompt.name!r} raised {type(raised).__name__}: {raised}"
+        if isinstance(raised, RenderError):
+            raise CliError(f"cannot render prompt {prompt.name!r}: {raised}", "", cause=raised) from raised
+        raise CliError(problem, SHOW_TRACE, cause=raised) from raised
+    own = agent.binding.toolkit.tools
+    same = [name for name in own if name in definitions.sections]
+    same += [name for name, one in definitions.tools.items() if own.get(name, one.tool) != one.tool]
     if same:
         why = f"the name {same[0]!r} belongs to a tool of the agent and to another definition of the prompt"
-        raise RenderError("conflict", f"{why}. Rename one of them.")
-
-
-def _render_error(name: str, raised: Exception) -> CliError:
-    if isinstance(raised, RenderError):
-        return CliError(f"cannot render prompt {name!r}: {raised}", "", cause=raised)
-    problem = f"prompt {name!r} raised {type(raised).__name__}: {raised}"
-    return CliError(problem, "Run it again with --debug to see the traceback.", cause=raised)
+        conflict = RenderError("conflict", f"{why}. Rename one of them.")
+        raise CliError(f"cannot render prompt {prompt.name!r}: {conflict}", "", cause=conflict)
+    return FirstStep(definitions, store.snapshot())
 
 
 def binding_at_first(agent: AnyAgent) -> Binding:

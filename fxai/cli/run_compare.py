@@ -1,11 +1,11 @@
-r"""Recorded runs on the command line. Use these functions for `fxai runs record`, `diff`, and `replay`.
+r"""Comparisons of runs. Use these functions for `fxai runs record`, `diff`, and `replay`, and for `fxai eval`.
 
 >>> import io, tempfile
 >>> from fxai import Prompt
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     path = f"{folder}/hello.json"
 ...     RunRecord.of(Prompt.make([{"role": "assistant", "content": "Good day."}])).write(path)
-...     show_difference(find_record(path, None), find_record(path, None), out := io.StringIO())
+...     show_difference(out := io.StringIO(), find_record(path, None), find_record(path, None))
 True
 >>> out.getvalue()
 'no difference\n'
@@ -13,32 +13,27 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 import msgspec
+from returns.result import Failure
 
-from fxai.agents.records.run_diff import diff_runs
-from fxai.agents.records.run_record import RunRecord, RunRecordError
-from fxai.agents.records.run_replay import RunDiverged, replay_results, replay_turns
-from fxai.cli.exit import FAILED, WRONG_USE, CliError, error_from
-from fxai.cli.failure import error_of
+from fxai.agents import RunDiverged, RunRecord, RunRecordError, diff_runs, replay_results, replay_turns
+from fxai.cli.exit import CliError, refusing, wrong_use
 from fxai.cli.job import AgentArgs, read_args
 from fxai.cli.run_list import runs_at
-from fxai.cli.run_program import value_of
+from fxai.cli.run_program import error_of, value_of
 from fxai.cli.setting import Setting, open_setting
+from fxai.cli.target import load
 from fxai.durable import Runs, durable
-from fxai.effects import fx
-from fxai.effects.cause import Exit, Failed, Succeeded
-from fxai.effects.effect import Gen
-from fxai.effects.layer import Layer
-from fxai.effects.scope import Scope
-from fxai.messages.errors import AiError
-from fxai.messages.prompt import Prompt
-from fxai.models.interceptor import LeftRunError
+from fxai.effects import Exit, Failed, Gen, Layer, LayerOf, Scope, Succeeded, fx
+from fxai.evaluation import AnyEvaluation, Evaluation, EvaluationResult, RateChange, compare_rates, to_svg
+from fxai.messages import AiError, Prompt
+from fxai.models import LeftRunError
 from fxai.schema.display import json_line
+from fxai.storage.private_file import replace_file
 
 Answering: TypeAlias = Literal["turns", "results", "both"]
 """The recorded part of a replay: the turns of the model, the results of the tools, or both."""
@@ -60,27 +55,24 @@ def find_record(name: str, store: str | None) -> RunRecord:
         return record.without_secrets()
     except RunRecordError as error:
         problem, _, remedy = str(error).rpartition(". ")
-        raise CliError(problem, remedy, code=WRONG_USE) from error
+        raise wrong_use(problem, remedy) from error
 
 
 def _explain(failure: object) -> CliError:
-    return CliError(str(failure), f"For the file of a record, use a name that ends in {_FILE}.", code=WRONG_USE)
+    return wrong_use(str(failure), f"For the file of a record, use a name that ends in {_FILE}.")
 
 
-def write_record(name: str, file: str, store: str | None, out: TextIO, *, as_json: bool = False) -> bool:
+def write_record(out: TextIO, *, run: str, file: str, store: str | None, as_json: bool = False) -> bool:
     """Write the record of a durable run to a file.
 
     Raises:
         CliError: If the run cannot be read, or the file cannot be written.
     """
     if not file.endswith(_FILE):
-        raise CliError(f"FILE must end in {_FILE}, got {file!r}", f"Pass {file}{_FILE}.", code=WRONG_USE)
-    record = find_record(name, store)
-    try:
+        raise wrong_use(f"FILE must end in {_FILE}, got {file!r}", f"Pass {file}{_FILE}.")
+    record = find_record(run, store)
+    with refusing(f"cannot write {file}", "Name a file that you can write."):
         record.write(file)
-    except OSError as error:
-        problem = f"cannot write {file}: {error.strerror or error}"
-        raise CliError(problem, "Name a file that you can write.", code=WRONG_USE, cause=error) from error
     if as_json:
         out.write(json_line({"ok": True, "file": str(Path(file)), "steps": len(record.steps)}))
     else:
@@ -89,9 +81,9 @@ def write_record(name: str, file: str, store: str | None, out: TextIO, *, as_jso
 
 
 def show_difference(
+    out: TextIO,
     before: RunRecord,
     after: RunRecord,
-    out: TextIO,
     *,
     ignore: Iterable[str] = (),
     as_json: bool = False,
@@ -105,8 +97,7 @@ def show_difference(
     try:
         difference = diff_runs(before, after, ignore=ignore)
     except ValueError as error:
-        remedy = "Copy a pointer from the output of fxai runs diff."
-        raise CliError(f"--ignore: {error}", remedy, code=WRONG_USE) from error
+        raise wrong_use(f"--ignore: {error}", "Copy a pointer from the output of fxai runs diff.") from error
     if as_json:
         data = difference.to_data() if diverged is None else {**difference.to_data(), "same": False}
         reason = {} if diverged is None else {"diverged": diverged.to_data(), "message": diverged.problem}
@@ -117,9 +108,9 @@ def show_difference(
 
 
 def replay(
-    source: str,
     out: TextIO,
     *,
+    source: str,
     store: str | None,
     recorded: Answering,
     prompt: str | None,
@@ -137,7 +128,7 @@ def replay(
     before = find_record(source, store)
     asked = before.prompt if prompt is None else Prompt.make(prompt)
     if not len(asked):
-        raise CliError(f"record {source!r} does not contain the prompt", "Pass --prompt TEXT.", code=WRONG_USE)
+        raise wrong_use(f"record {source!r} does not contain the prompt", "Pass --prompt TEXT.")
     setting, _ = read_args(AgentArgs(**chosen))
     runs = Runs.in_process()
     program = fx.scoped(_replay(_with_record(setting, before, recorded), asked))
@@ -149,8 +140,8 @@ def replay(
     diverged = next((one for one in (*reasons, *left) if isinstance(one, RunDiverged)), None)
     after: RunRecord = value_of(runs.record(_RUN))
     if diverged is None:
-        return show_difference(before, after.without_secrets(), out, ignore=ignore, as_json=as_json)
-    show_difference(before, after.without_secrets(), out, ignore=[*ignore, *_AFTER], as_json=as_json, diverged=diverged)
+        return show_difference(out, before, after.without_secrets(), ignore=ignore, as_json=as_json)
+    show_difference(out, before, after.without_secrets(), ignore=[*ignore, *_AFTER], as_json=as_json, diverged=diverged)
     return False
 
 
@@ -175,13 +166,90 @@ def _replay(setting: Setting, prompt: Prompt) -> Gen[Any, Any, Scope]:
     return (yield from there.agent.execute(prompt).provide_context(there.services))
 
 
-@contextmanager
-def difference_codes() -> Generator[None]:
-    """Give errors the exit code 2 inside the `with`, because 1 means that two runs differ."""
-    try:
-        yield
-    except Exception as raised:
-        trouble = error_from(raised)
-        if trouble.code == FAILED:
-            trouble.code = WRONG_USE
-        raise trouble from raised
+Form: TypeAlias = Literal["text", "json", "markdown"]
+
+
+def evaluate(
+    out: TextIO,
+    *,
+    target: str,
+    layer: str | None,
+    model: str | None,
+    runs: int | None,
+    cases: tuple[str, ...],
+    at_least: float | None,
+    compare: str | None,
+    store: str | None,
+    svg: str | None,
+    form: Form,
+) -> bool:
+    """Run the evaluation that `target` names, and show the results. Return True if they reach the demands.
+
+    Raises:
+        CliError: If the evaluation cannot run, or a file cannot be read or written.
+    """
+    kind: type[AnyEvaluation] = Evaluation
+    evaluation = _select(load(target, kind, "an evaluation"), cases)
+    given: type[LayerOf[Any, Any, Any]] = LayerOf
+    supplied = None if layer is None else load(layer, given, "a layer")
+    before = None if compare is None else _read(compare)  # read first, because the runs cost time and money
+    if model is not None:
+        from fxai.cli.model_list import require_ready
+
+        require_ready(model)
+    if runs is not None:
+        evaluation = msgspec.structs.replace(evaluation, runs=runs)
+    result: EvaluationResult = value_of(fx.scoped(_run(evaluation, Setting(evaluation.agent, supplied, model))))
+    changes = () if before is None else compare_rates(before, result)
+    for path, text in ((store, result.to_json), (svg, lambda: to_svg(result))):
+        if path is not None:
+            with refusing(f"cannot write {path}", "Name a file that you can write."):
+                replace_file(Path(path).absolute(), text().encode())
+    return show_result(result, out, at_least=at_least, changes=changes, form=form)
+
+
+def _select(evaluation: AnyEvaluation, names: tuple[str, ...]) -> AnyEvaluation:
+    known = {case.name: case for case in evaluation.cases}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        problem = f"evaluation {evaluation.name!r} has no case {unknown[0]!r}"
+        raise wrong_use(problem, f"Use one of: {', '.join(known)}.")
+    return msgspec.structs.replace(evaluation, cases=tuple([known[name] for name in names] or known.values()))
+
+
+@fx.gen
+def _run(evaluation: AnyEvaluation, setting: Setting) -> Gen[EvaluationResult, Any, Scope]:
+    there = yield from open_setting(setting, lambda _: None)
+    runs: AnyEvaluation = msgspec.structs.replace(evaluation, agent=there.agent)
+    return (yield from runs.run().provide_context(there.services))
+
+
+def show_result(
+    result: EvaluationResult,
+    out: TextIO,
+    *,
+    at_least: float | None = None,
+    changes: tuple[RateChange, ...] = (),
+    form: Form = "text",
+) -> bool:
+    """Show the results. Return False if a law does not reach `at_least`, or is worse than in the compared results."""
+    below = () if at_least is None else result.below(at_least)
+    worse = [one for one in changes if (one.after.rate or 0.0) < (one.before.rate or 0.0)]
+    passed = not below and not worse
+    if form == "json":
+        found = {"below": below, "changes": [str(change) for change in changes]}
+        out.write(json_line({"ok": True, "passed": passed, **result.to_data(), **found}))
+        return passed
+    out.write(result.to_markdown() if form == "markdown" else f"{result}\n")
+    out.writelines(f"{change}\n" for change in changes)
+    out.writelines(f"below {at_least:.0%}: {one}\n" for one in below)
+    return passed
+
+
+def _read(path: str) -> EvaluationResult:
+    remedy = "Pass a file that fxai eval --store wrote."
+    with refusing(f"cannot read {path}", remedy):
+        read = EvaluationResult.from_json(Path(path).read_bytes())
+    if isinstance(read, Failure):
+        raise wrong_use(f"{path} contains no results of an evaluation: {read.failure()}", remedy)
+    return read.unwrap()

@@ -1,8 +1,7 @@
 """Durable runs on the command line. Use these functions for `fxai runs` and for `fxai run --durable`.
 
 >>> import io
->>> from fxai.durable import Runs
->>> show_list(Runs.in_process(), out := io.StringIO(), as_json=True)
+>>> show_list(out := io.StringIO(), store="no-such.db", as_json=True)
 True
 >>> print(out.getvalue().strip())
 {"ok":true,"runs":[]}
@@ -13,18 +12,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TextIO, TypeAlias, TypedDict, Unpack, final
+from typing import Any, Final, Literal, TextIO, TypeAlias, final
 
 import msgspec
 
-from fxai.cli.exit import WRONG_USE, CliError
+from fxai.cli.exit import CliError, wrong_use
 from fxai.cli.run_program import value_of
 from fxai.cli.screen import console
-from fxai.durable import OnChange, Reply, RunQuestion, RunReport, Runs, RunState, RunStatus, durable
+from fxai.durable import OnChange, Reply, RunQuestion, RunReport, Runs, RunState, durable
 from fxai.durable.record import Input
-from fxai.effects import fx
-from fxai.effects.effect import Effect, EffectOf, Gen
-from fxai.effects.layer import Layer
+from fxai.effects import Effect, EffectOf, Gen, Layer, fx
 from fxai.schema.display import in_line, json_line, one_line
 
 Answering: TypeAlias = Literal["approve", "deny", "result", "failure", "again", "unknown"]
@@ -48,7 +45,7 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return durable(Layer.empty(), run=self.run, store=runs, on_change=self.on_change)
         except ValueError as error:
-            raise CliError(f"--durable: {error}", "Choose another name.", code=WRONG_USE) from error
+            raise wrong_use(f"--durable: {error}", "Choose another name.") from error
 
     @fx.gen
     def begin(self, prompt: str) -> Gen[None, Any]:
@@ -63,10 +60,9 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
         if begun is None:
             yield from journal.append(Input(prompt))
         elif begun.prompt != prompt:
-            error = CliError(
+            error = wrong_use(
                 f"run {self.run!r} already has another prompt",
                 f"To continue it, use fxai runs resume {self.run}. For a new run, choose another name.",
-                code=WRONG_USE,
             )
             yield from fx.fail(error)
 
@@ -98,7 +94,7 @@ def runs_at(store: str | None) -> Runs:
     try:
         return Runs.at(store)
     except ValueError as error:
-        raise CliError(f"--store: {error}", "Pass FILE.db or a PostgreSQL URL.", code=WRONG_USE) from error
+        raise wrong_use(f"--store: {error}", "Pass FILE.db or a PostgreSQL URL.") from error
     except ImportError as error:
         raise CliError(str(error), "Run pip install 'fxai[postgres]'.") from error
 
@@ -106,19 +102,11 @@ def runs_at(store: str | None) -> Runs:
 # -- lists
 
 
-class ListOptions(TypedDict, total=False):
-    """The options of `Runs.list`."""
-
-    status: RunStatus | None
-    prefix: str
-    limit: int | None
-    after: str | None
-
-
 def show_list(
-    runs: Runs, out: TextIO, *, as_json: bool = False, color: bool | None = None, **chosen: Unpack[ListOptions]
+    out: TextIO, *, store: str | None, as_json: bool = False, color: bool | None = None, **chosen: Any
 ) -> bool:
-    """Show the status of runs, newest first."""
+    """Show the status of runs, newest first. `chosen` are the parameters of `Runs.list`."""
+    runs = runs_at(store)
     states = value_of(_explain(runs.list(**chosen)))
     if as_json:
         out.write(json_line({"ok": True, "runs": [msgspec.to_builtins(state) for state in states]}))
@@ -137,9 +125,9 @@ def _line(state: RunState) -> str:
     return f"{one_line(state.run)}  {state.status}{waits}  {since}  {one_line(state.text)[:60]}".rstrip()
 
 
-def show_run(runs: Runs, run: str, out: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
+def show_run(out: TextIO, *, run: str, store: str | None, as_json: bool = False, color: bool | None = None) -> bool:
     """Show the status of a run, its steps, and its open questions."""
-    report = value_of(_explain(runs.show(run)))
+    report: RunReport = value_of(_explain(runs_at(store).show(run)))
     if as_json:
         questions = [{"id": one.id, "replies": one.replies, **msgspec.to_builtins(one)} for one in report.questions]
         steps = [msgspec.to_builtins(step) for step in report.steps]
@@ -169,22 +157,23 @@ def _explain(effect: EffectOf[Any, Any, None]) -> Effect[Any, CliError]:
 # -- changes
 
 
-def reply_of(kind: Answering, given: str | None) -> Reply:
+def reply_of(kind: Answering, given: str | bool | None) -> Reply:
     """Return the reply for an option and its value.
 
     Raises:
         CliError: If the option requires JSON and the value is not valid JSON.
     """
+    text = given if isinstance(given, str) else ""
     if kind in ("result", "failure"):
         try:
-            value = json.loads(given or "")
+            value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            what = f"--{kind} must be JSON: {error}"
-            raise CliError(what, f"""Pass --{kind} '"text"', --{kind} 5, …""", code=WRONG_USE) from error
+            raise wrong_use(f"--{kind} must be JSON: {error}", f"""Pass --{kind} '"text"', --{kind} 5, …""") from error
         return Reply.result(value, is_failure=kind == "failure")
-    return Reply(kind, None, given or None)
+    return Reply(kind, None, text or None)
 
 
+_PROGRAM: Final = "a function that receives the name of a run"
 _WORDS: Final[Mapping[str, Answering]] = {
     "approve": "approve",
     "deny": "deny",
@@ -203,23 +192,29 @@ def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
     for pair in pairs:
         question, _, given = pair.partition("=")
         if question in replies:
-            raise CliError(f"question {question} has two replies", "Pass one reply for each.", code=WRONG_USE)
+            raise wrong_use(f"question {question} has two replies", "Pass one reply for each.")
         replies[question] = reply_of(_WORDS[given], None) if given in _WORDS else reply_of("result", given)
     return replies
 
 
-def answer_questions(runs: Runs, run: str, replies: Mapping[str, Reply], out: TextIO, *, as_json: bool) -> bool:
+def _tell(out: TextIO, data: dict[str, Any], text: str, *, as_json: bool) -> bool:
+    """Write the data of a change as JSON, or the text."""
+    if as_json:
+        out.write(json_line({"ok": True, **data}))
+    else:
+        console(out, None).print(text)
+    return True
+
+
+def answer_questions(out: TextIO, *, run: str, replies: Mapping[str, Reply], store: str | None, as_json: bool) -> bool:
     """Answer questions of a run together, and show the next action."""
+    runs = runs_at(store)
     value_of(_explain(runs.answer_all(run, replies)))
     left = len(value_of(_explain(runs.show(run))).questions)
     kinds = ", ".join(dict.fromkeys(reply.kind for reply in replies.values()))
-    if as_json:
-        first = next(iter(replies))
-        out.write(json_line({"ok": True, "run": run, "question": first, "reply": kinds, "open": left}))
-    else:
-        follows = f"Open questions: {left}." if left else _follows(runs, run)
-        console(out, None).print(f"answered: {kinds}. {follows}")
-    return True
+    data = {"run": run, "question": next(iter(replies)), "reply": kinds, "open": left}
+    follows = f"Open questions: {left}." if left else _follows(runs, run)
+    return _tell(out, data, f"answered: {kinds}. {follows}", as_json=as_json)
 
 
 def _follows(runs: Runs, run: str) -> str:
@@ -228,46 +223,42 @@ def _follows(runs: Runs, run: str) -> str:
 
 
 def submit_run(
-    runs: Runs, run: str, program: str, out: TextIO, *, priority: int = 0, delay: float = 0.0, as_json: bool
+    out: TextIO, *, run: str, program: str, store: str | None, priority: int, delay: float, as_json: bool
 ) -> bool:
     """Submit a run to workers, and show whether it is new.
 
     Raises:
         CliError: If no worker runs the program, and this process cannot load it.
     """
+    runs = runs_at(store)
     if not value_of(_explain(runs.is_served(program))):
         _require_target(program)
     try:
         is_new = value_of(_explain(runs.submit(run, program, priority=priority, delay=delay)))
     except ValueError as error:
-        raise CliError(str(error), "Name the program as in fxai runs work.", code=WRONG_USE) from error
-    if as_json:
-        out.write(json_line({"ok": True, "run": run, "new": is_new}))
-    else:
-        given = "submitted" if is_new else "already queued, started, or done"
-        console(out, None).print(f"{given}: {one_line(run)}")
-    return True
+        raise wrong_use(str(error), "Name the program as in fxai runs work.") from error
+    given = "submitted" if is_new else "already queued, started, or done"
+    return _tell(out, {"run": run, "new": is_new}, f"{given}: {one_line(run)}", as_json=as_json)
 
 
 def _require_target(program: str) -> None:
     from fxai.cli.target import load_matching  # imported only if no known worker runs the program
 
     try:
-        load_matching(program, callable, "a function that receives the name of a run")
+        load_matching(program, callable, _PROGRAM)
     except CliError as error:
-        raise CliError(
+        raise wrong_use(
             f"no worker runs {program!r}, and this command cannot load it: {error}",
             f"First start a worker: fxai runs work {program}",
-            code=WRONG_USE,
         ) from error
 
 
-def work_on(runs: Runs, targets: tuple[str, ...], err: TextIO, *, concurrency: int, grace: float) -> bool:
+def work_on(err: TextIO, *, targets: tuple[str, ...], store: str | None, concurrency: int, grace: float) -> bool:
     """Run the submitted runs of the target programs until this process stops."""
     from fxai.cli.target import load_matching  # imported only by workers, which load user code
 
-    what = "a function that receives the name of a run"
-    programs = {target: load_matching(target, callable, what) for target in targets}
+    runs = runs_at(store)
+    programs = {target: load_matching(target, callable, _PROGRAM) for target in targets}
 
     def tell(_: str) -> None:
         err.write(f"fxai: worker runs {', '.join(targets)} from {runs.location}. Press Ctrl-C to stop.\n")
@@ -277,44 +268,39 @@ def work_on(runs: Runs, targets: tuple[str, ...], err: TextIO, *, concurrency: i
     return True
 
 
-def cancel_run(runs: Runs, run: str, out: TextIO, *, as_json: bool) -> bool:
+def cancel_run(out: TextIO, *, run: str, store: str | None, as_json: bool) -> bool:
     """Cancel a run permanently."""
-    value_of(_explain(runs.cancel(run)))
-    if as_json:
-        out.write(json_line({"ok": True, "run": run}))
-    else:
-        console(out, None).print(f"cancelled: {one_line(run)}")
-    return True
+    value_of(_explain(runs_at(store).cancel(run)))
+    return _tell(out, {"run": run}, f"cancelled: {one_line(run)}", as_json=as_json)
 
 
-def steer_run(runs: Runs, run: str, message: str, out: TextIO, *, queue: bool, id: str | None, as_json: bool) -> bool:
+def steer_run(
+    out: TextIO, *, run: str, message: str, store: str | None, queue: bool, id: str | None, as_json: bool
+) -> bool:
     """Send a message to a run.
 
     Raises:
         CliError: If the message is blank, or the run cannot read it.
     """
     if not message.strip():
-        raise CliError("MESSAGE must not be blank", "Pass the text for the run.", code=WRONG_USE)
-    send = runs.queue if queue else runs.steer
-    value_of(_explain(send(run, message, id=id)))
-    if as_json:
-        out.write(json_line({"ok": True, "run": run, "delivery": "queue" if queue else "steer"}))
-        return True
+        raise wrong_use("MESSAGE must not be blank", "Pass the text for the run.")
+    runs = runs_at(store)
+    value_of(_explain((runs.queue if queue else runs.steer)(run, message, id=id)))
     status = value_of(_explain(runs.show(run))).state.status
     moment = "after its answer" if queue else "before its next request"
     follows = "" if status == "running" else f" {_follows(runs, run)}"
-    console(out, None).print(f"sent: {one_line(run)} reads the message {moment}.{follows}")
-    return True
+    text = f"sent: {one_line(run)} reads the message {moment}.{follows}"
+    return _tell(out, {"run": run, "delivery": "queue" if queue else "steer"}, text, as_json=as_json)
 
 
-def prompt_of(runs: Runs, run: str) -> str:
+def prompt_of(run: str, store: str | None) -> str:
     """Return the prompt of a run that the command line started.
 
     Raises:
         CliError: If the run does not exist, or if another program started it.
     """
-    report: RunReport = value_of(_explain(runs.show(run)))
+    report: RunReport = value_of(_explain(runs_at(store).show(run)))
     if report.input is None:
         began = f"fxai run --durable did not start run {run!r}"
-        raise CliError(began, "Resume it with its own program and the same name.", code=WRONG_USE)
+        raise wrong_use(began, "Resume it with its own program and the same name.")
     return report.input.prompt

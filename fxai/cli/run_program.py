@@ -19,7 +19,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
@@ -27,15 +27,126 @@ from types import FrameType, TracebackType
 from typing import Any, Final, Generic, Never, Self, final
 
 import anyio
+import msgspec
 from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from typing_extensions import TypeVar
 
-from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, CliError
-from fxai.cli.failure import error_of
-from fxai.effects import fx
-from fxai.effects.cause import Exit, Succeeded
-from fxai.effects.effect import EffectOf
+from fxai.agents import BudgetExceeded, MemoryFailure
+from fxai.agents.answer import RenderFailed
+from fxai.cli.exit import HUNG_UP, INTERRUPTED, SHOW_TRACE, TERMINATED, CliError, interruption
+from fxai.effects import Cause, ContextOf, EffectOf, Exit, MissingServiceError, Succeeded, fx
+from fxai.messages import AiError
+from fxai.schema.display import one_line
+from fxai.tools import (
+    AnyTool,
+    HandlerError,
+    HandlerFailed,
+    HandlerUnavailable,
+    InvalidResult,
+    OutcomeUnknown,
+    ToolConflictError,
+)
+from fxai.tools.handler import missing_services
+
+GIVE_LAYER: Final = "Provide the service with --layer module:name."
+"""The remedy for a missing service."""
+GIVE_HANDLERS: Final = "Name the layer of the handlers with --layer module:name."
+"""The remedy for missing handlers."""
+_ASKED: Final = "To answer questions, call the tool in a terminal with fxai mcp call or fxai chat."
+
+
+def is_server_failure(failure: object) -> bool:
+    """Return True for a failure of an MCP server or of one of its tools. Its string is the whole message."""
+    from fxai.mcp.result import McpError, McpToolError  # imported only after a failure
+
+    return isinstance(failure, McpError | McpToolError)
+
+
+def error_of(cause: Cause[Any]) -> CliError:
+    """Return the error for the first failure of a run, otherwise for its first defect."""
+    for failure in cause.failures:
+        return _failure_error(failure)
+    for defect in cause.defects:
+        return _defect_error(defect)
+    return CliError("the program interrupted itself", "Run the command again.", cause=cause.squash())
+
+
+def _failure_error(failure: object) -> CliError:
+    from fxai.durable.failure import DurableFailure  # most commands need none of these
+    from fxai.hosting.listening import CannotListen
+    from fxai.ui import ConversationError
+
+    problem = str(failure)
+    match failure:
+        case CliError():
+            return failure
+        case AiError():
+            return model_error(failure)
+        case BudgetExceeded(what="rounds"):
+            problem = f"the model still called tools in round {failure.limit:g}, the last allowed round"
+            return CliError(problem, f"Allow more rounds with --rounds {failure.limit * 2:g}.")
+        case BudgetExceeded():
+            problem = f"run exceeded its limit of {failure.limit:g} {failure.what}"
+            return CliError(problem, "Raise the limit in the agent's budget.")
+        case MemoryFailure():
+            return CliError(problem, "The memory is unchanged.")
+        case HandlerFailed():
+            return CliError(problem, 'To let the model read this failure, set failure_mode="return" for the tool.')
+        case InvalidResult():
+            return CliError(problem, "Correct the handler or the declared result type of the tool.")
+        case RenderFailed() | HandlerUnavailable() | OutcomeUnknown() | DurableFailure() | ConversationError():
+            return CliError(problem, "")
+        case _ if is_server_failure(failure) or isinstance(failure, CannotListen):
+            return server_error(failure)
+        case _:
+            return CliError(f"run failed: {problem}", "Run it again with --debug to see more.")
+
+
+def model_error(failure: AiError) -> CliError:
+    """Return the error for a failed request to a model."""
+    return CliError(failure.message, failure.advice + "." * failure.advice[-1:].isalnum())
+
+
+def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliError:
+    """Return the error for a failure of an MCP server or of one of its tools, with a remedy for the command line.
+
+    The message quotes the end of the server's standard error. `data` is added to the error in JSON.
+    """
+    from fxai.mcp.result import McpError
+
+    if not isinstance(failure, McpError):
+        message = str(failure)
+        return CliError(message, _ASKED if "approval-unavailable" in message else "", data=data)
+    problem = str(msgspec.structs.replace(failure, remedy="", stderr=""))
+    heard = f"; its standard error ends with: {one_line(failure.stderr, 300)}" if failure.stderr else ""
+    remedy = failure.remedy.replace("a longer timeout=", "a longer --timeout SECONDS")
+    remedy += "." * remedy[-1:].isalnum()
+    return CliError(problem + heard, _ASKED if "elicit=" in remedy else remedy, data=data)
+
+
+def _defect_error(defect: BaseException) -> CliError:
+    problem, remedy = f"the program raised {type(defect).__name__}: {defect}", SHOW_TRACE
+    match defect:
+        case CliError():
+            return defect
+        case MissingServiceError():
+            problem, remedy = f"service {defect.service} is missing", GIVE_LAYER
+        case ToolConflictError():
+            problem, remedy = str(defect), "Add a prefix to the server's tools with --mcp name=SERVER."
+        case HandlerError():
+            problem, _, remedy = str(defect).partition(". ")
+        case _:
+            pass
+    return CliError(problem, remedy, cause=defect)
+
+
+def require_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> None:
+    """Raise `CliError` if a handler of these tools declares a service that `services` does not contain."""
+    for tool, name in missing_services(tools, services):
+        problem = f"service {name} is missing: the handler of {tool!r} requires it"
+        raise CliError(problem, GIVE_LAYER)
+
 
 _A = TypeVar("_A")
 
@@ -125,9 +236,10 @@ class BackgroundRunner:
                 self._portal.start_task_soon(running.run)
                 self._answer(until)
             except (KeyboardInterrupt, CliError) as error:
-                running.error = error if isinstance(error, CliError) else CliError("interrupted", "", code=INTERRUPTED)
+                running.error = error if isinstance(error, CliError) else interruption()
                 self._portal.call(self._stop, running)
-                _await(running.over)  # from here on, this thread answers no questions
+                while not running.over.wait(_GLANCE):  # from here on, this thread answers no questions
+                    pass
         except (KeyboardInterrupt, CliError):
             _leave_at_once()
         if running.error is not None:
@@ -220,15 +332,10 @@ class _Running(Generic[_A]):
     def value(self) -> _A:
         """Return the value of the finished program, or raise its error."""
         if self._exit is None:
-            raise self.error or CliError("interrupted", "", code=INTERRUPTED)
+            raise self.error or interruption()
         if isinstance(self._exit, BaseException):
             raise self._exit
         return success_of(self._exit)
-
-
-def _await(event: threading.Event) -> None:
-    while not event.wait(_GLANCE):
-        pass
 
 
 def _leave_at_once() -> Never:
@@ -257,7 +364,7 @@ def value_of(program: EffectOf[_A, Any, Any]) -> _A:
     try:
         ended = anyio.run(_run_until_signal, program)
     except* KeyboardInterrupt:  # before the signal receiver starts, and on Windows always
-        ended = _interruption()
+        ended = interruption()
     if isinstance(ended, CliError):
         raise ended
     return success_of(ended)
@@ -296,9 +403,5 @@ async def _listen(
         async for number in signals:
             if ends:  # a second signal skips the finalizers
                 os._exit(ends[0].code)
-            ends.append(_interruption() if number == signal.SIGINT else CliError("terminated", "", code=TERMINATED))
+            ends.append(interruption() if number == signal.SIGINT else CliError("terminated", "", code=TERMINATED))
             scope.cancel()
-
-
-def _interruption() -> CliError:
-    return CliError("interrupted", "", code=INTERRUPTED)

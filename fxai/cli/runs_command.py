@@ -6,17 +6,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, TextIO
 
 import click
 
 from fxai.cli import option
-from fxai.cli.exit import run_command
+from fxai.cli.exit import WRONG_USE
 
-_STORE: Final = click.option(
-    "--store",
-    metavar="PATH_OR_URL",
-    help="Store of the runs: FILE.db for SQLite, or a PostgreSQL URL. Default: $FXAI_RUNS, otherwise fxai-runs.db.",
+_STORE: Final = option.value(
+    "--store PATH_OR_URL",
+    "Store of the runs: FILE.db for SQLite, or a PostgreSQL URL. Default: $FXAI_RUNS, otherwise fxai-runs.db.",
 )
 _STATUSES: Final = ("queued", "running", "waiting", "done", "failed", "cancelled", "stopped")
 _MORE: Final = """\b
@@ -106,126 +105,90 @@ Examples:
 
 Exit codes: 0 the runs are the same, 1 they differ, 2 an error, 130 stopped by Ctrl-C.
 """
-_IGNORE: Final = click.option(
-    "--ignore", metavar="POINTER", multiple=True, help="JSON pointer of values to ignore. Repeatable."
-)
+_IGNORE: Final = option.value("--ignore POINTER", "JSON pointer of values to ignore. Repeatable.", multiple=True)
 
 
-@click.group("runs", cls=option.Group, epilog=_MORE, **option.GROUP)
-@click.pass_context
-def runs(context: click.Context) -> None:
+@click.group("runs", cls=option.Group, epilog=_MORE)
+def runs() -> None:
     """List, show, answer, steer, cancel, resume, and compare durable runs."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
 
 
 @runs.command("list")
 @click.option("--status", type=click.Choice(_STATUSES), help="Status of the runs. Default: any.")
-@click.option("--prefix", default="", metavar="TEXT", help="First characters of the run names. Default: any.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Maximum number of runs. Default: all.")
-@click.option("--after", metavar="RUN", help="Last run of the previous page. Default: start with the first page.")
+@option.value("--prefix TEXT", "First characters of the run names. Default: any.", default="")
+@option.value("--limit N", "Maximum number of runs. Default: all.", type=click.IntRange(min=1))
+@option.value("--after RUN", "Last run of the previous page. Default: start with the first page.")
 @_STORE
-@option.as_json
-@option.color
-@option.debug
-def list_command(store: str | None, as_json: bool, color: bool | None, debug: bool, **chosen: Any) -> None:
+@option.shown
+def list_command(out: TextIO, _: TextIO, **given: Any) -> bool:
     """Show the status of runs, newest first."""
+    from fxai.cli.run_list import show_list
 
-    def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_list import runs_at, show_list
-
-        return show_list(runs_at(store), out, as_json=as_json, color=color, **chosen)
-
-    run_command(work, as_json=as_json, debug=debug)
+    return show_list(out, **given)
 
 
 @runs.command()
 @click.argument("run")
 @_STORE
-@option.as_json
-@option.color
-@option.debug
-def show(run: str, store: str | None, as_json: bool, color: bool | None, debug: bool) -> None:
+@option.shown
+def show(out: TextIO, _: TextIO, **given: Any) -> bool:
     """Show the status of RUN, its turns and calls, and its open questions."""
+    from fxai.cli.run_list import show_run
 
-    def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_list import runs_at, show_run
-
-        return show_run(runs_at(store), run, out, as_json=as_json, color=color)
-
-    run_command(work, as_json=as_json, debug=debug)
+    return show_run(out, **given)
 
 
 @runs.command(epilog=_MORE_ANSWER)
 @click.argument("run")
 @click.argument("questions", metavar="QUESTION...", nargs=-1, required=True)
 @click.option("--approve", is_flag=True, help="Approve the call.")
-@click.option("--deny", metavar="WHY", is_flag=False, flag_value="", help="Deny the call; the model receives WHY.")
-@click.option("--result", metavar="JSON", help="Result of the call.")
-@click.option("--failure", metavar="JSON", help="Failure of the call.")
+@option.value("--deny WHY", "Deny the call; the model receives WHY.", is_flag=False, flag_value="")
+@option.value("--result JSON", "Result of the call.")
+@option.value("--failure JSON", "Failure of the call.")
 @click.option("--again", is_flag=True, help="Run a call with an unknown outcome again.")
 @click.option("--unknown", is_flag=True, help="Tell the model that the outcome is unknown.")
 @_STORE
 @option.as_json
-@option.debug
-def answer(run: str, questions: tuple[str, ...], store: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
+def answer(out: TextIO, _: TextIO, run: str, store: str | None, as_json: bool, **chosen: Any) -> bool:
     """Answer each QUESTION of RUN. QUESTION is the id of a question or of its call."""
-    given = [(name, value) for name, value in chosen.items() if value not in (None, False)]
+    from fxai.cli.run_list import answer_questions, replies_of, reply_of
+
+    questions: tuple[str, ...] = chosen.pop("questions")
+    given: list[tuple[Any, Any]] = [(name, value) for name, value in chosen.items() if value not in (None, False)]
     if len(given) > 1 or (not given and any("=" not in one for one in questions)):
         raise click.UsageError(
             "missing reply. Pass one of --approve, --deny, --result, --failure, --again, --unknown, and QUESTION=REPLY."
         )
-
-    def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_list import answer_questions, replies_of, reply_of, runs_at
-
-        if given:
-            kind, value = given[0]
-            reply = reply_of(cast(Any, kind), value if isinstance(value, str) else None)
-            replies = dict.fromkeys(questions, reply)
-        else:
-            replies = replies_of(questions)
-        return answer_questions(runs_at(store), run, replies, out, as_json=as_json)
-
-    run_command(work, as_json=as_json, debug=debug)
+    replies = dict.fromkeys(questions, reply_of(*given[0])) if given else replies_of(questions)
+    return answer_questions(out, run=run, replies=replies, store=store, as_json=as_json)
 
 
 @runs.command()
 @click.argument("run")
 @_STORE
 @option.as_json
-@option.debug
-def cancel(run: str, store: str | None, as_json: bool, debug: bool) -> None:
+def cancel(out: TextIO, _: TextIO, **given: Any) -> bool:
     """Cancel RUN permanently. If a program runs RUN, it stops within about a second."""
+    from fxai.cli.run_list import cancel_run
 
-    def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_list import cancel_run, runs_at
-
-        return cancel_run(runs_at(store), run, out, as_json=as_json)
-
-    run_command(work, as_json=as_json, debug=debug)
+    return cancel_run(out, **given)
 
 
 @runs.command(epilog=_MORE_STEER)
 @click.argument("run")
 @click.argument("message")
 @click.option("--queue", is_flag=True, help="Wait for the answer of RUN. Default: join its next request.")
-@click.option("--id", metavar="ID", help="Id of the message. fxai ignores a second message with this id.")
+@option.value("--id ID", "Id of the message. fxai ignores a second message with this id.")
 @_STORE
 @option.as_json
-@option.debug
-def steer(run: str, message: str, queue: bool, id: str | None, store: str | None, as_json: bool, debug: bool) -> None:
+def steer(out: TextIO, _: TextIO, **given: Any) -> bool:
     """Send MESSAGE to RUN, which any process can run."""
+    from fxai.cli.run_list import steer_run
 
-    def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_list import runs_at, steer_run
-
-        return steer_run(runs_at(store), run, message, out, queue=queue, id=id, as_json=as_json)
-
-    run_command(work, as_json=as_json, debug=debug)
+    return steer_run(out, **given)
 
 
-@runs.command(epilog=_MORE_RESUME)
+@runs.command(epilog=_MORE_RESUME, reports=False)
 @click.argument("run")
 @_STORE
 @click.option(
@@ -236,66 +199,46 @@ def steer(run: str, message: str, queue: bool, id: str | None, store: str | None
     help="Action if the program changed after the start of the run.",
 )
 @option.agent_options
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per line: each part, then a summary.")
-@click.option("-q", "--quiet", is_flag=True, help="Write only the answer.")
-@click.option("--color/--no-color", default=None, help="Default: color if stdout is a terminal without NO_COLOR.")
-@option.debug
-def resume(run: str, store: str | None, on_change: Any, as_json: bool, debug: bool, **chosen: Any) -> None:
+@option.presented
+def resume(out: TextIO, err: TextIO, run: str, store: str | None, on_change: Any, **given: Any) -> bool:
     """Resume RUN, which fxai run --durable started."""
+    from fxai.cli.job import run_agent
+    from fxai.cli.run_list import DurableArgs, prompt_of
 
-    def work(out: TextIO, err: TextIO) -> bool:
-        from fxai.cli.job import run_agent
-        from fxai.cli.run_list import DurableArgs, prompt_of, runs_at
-
-        prompt = prompt_of(runs_at(store), run)
-        made = DurableArgs(run=run, store=store, on_change=on_change)
-        return run_agent(out, err, prompt, made, as_json=as_json, **chosen)
-
-    run_command(work, as_json=as_json, debug=debug, closes=False)
+    return run_agent(
+        out, err, prompt=prompt_of(run, store), durable=DurableArgs(run=run, store=store, on_change=on_change), **given
+    )
 
 
 # -- recorded runs
 
 
-@runs.command("record", epilog=_MORE_RECORD)
+@runs.command("record", epilog=_MORE_RECORD, failed=WRONG_USE)
 @click.argument("run")
 @click.argument("file", type=click.Path())
 @_STORE
 @option.as_json
-@option.debug
-def record_command(run: str, file: str, store: str | None, as_json: bool, debug: bool) -> None:
+def record_command(out: TextIO, _: TextIO, **given: Any) -> bool:
     """Write RUN to FILE, for fxai runs diff, fxai runs replay, and tests."""
+    from fxai.cli.run_compare import write_record
 
-    def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_compare import difference_codes, write_record
-
-        with difference_codes():
-            return write_record(run, file, store, out, as_json=as_json)
-
-    run_command(work, as_json=as_json, debug=debug)
+    return write_record(out, **given)
 
 
-@runs.command(epilog=_MORE_DIFF)
+@runs.command(epilog=_MORE_DIFF, failed=WRONG_USE)
 @click.argument("before")
 @click.argument("after")
 @_IGNORE
 @_STORE
 @option.as_json
-@option.debug
-def diff(before: str, after: str, ignore: tuple[str, ...], store: str | None, as_json: bool, debug: bool) -> None:
+def diff(out: TextIO, _: TextIO, before: str, after: str, store: str | None, **given: Any) -> bool:
     """Show the differences between two runs."""
+    from fxai.cli.run_compare import find_record, show_difference
 
-    def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_compare import difference_codes, find_record, show_difference
-
-        with difference_codes():
-            old, new = find_record(before, store), find_record(after, store)
-            return show_difference(old, new, out, ignore=ignore, as_json=as_json)
-
-    run_command(work, as_json=as_json, debug=debug)
+    return show_difference(out, find_record(before, store), find_record(after, store), **given)
 
 
-@runs.command("replay", epilog=_MORE_REPLAY)
+@runs.command("replay", epilog=_MORE_REPLAY, failed=WRONG_USE)
 @click.argument("source")
 @click.option(
     "--with",
@@ -305,22 +248,16 @@ def diff(before: str, after: str, ignore: tuple[str, ...], store: str | None, as
     show_default=True,
     help="Part of the record that answers.",
 )
-@click.option("--prompt", metavar="TEXT", help="Prompt of the run. Default: the prompt in the record.")
+@option.value("--prompt TEXT", "Prompt of the run. Default: the prompt in the record.")
 @_IGNORE
 @_STORE
 @option.as_json
-@option.debug
 @option.replay_options
-def replay_command(source: str, as_json: bool, debug: bool, **chosen: Any) -> None:
+def replay_command(out: TextIO, _: TextIO, **given: Any) -> bool:
     """Run an agent again with the record SOURCE, and show the differences."""
+    from fxai.cli.run_compare import replay
 
-    def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_compare import difference_codes, replay
-
-        with difference_codes():
-            return replay(source, out, as_json=as_json, **chosen)
-
-    run_command(work, as_json=as_json, debug=debug)
+    return replay(out, **given)
 
 
 # -- workers
@@ -330,53 +267,33 @@ def replay_command(source: str, as_json: bool, debug: bool, **chosen: Any) -> No
 @click.argument("run")
 @click.argument("program")
 @click.option("--priority", type=int, default=0, show_default=True, help="Priority; higher values run first.")
-@click.option(
-    "--delay",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    help="Seconds to wait before the run. Default: 0.",
+@option.value(
+    "--delay SECONDS", "Seconds to wait before the run. Default: 0.", type=click.FloatRange(min=0), default=0.0
 )
 @_STORE
 @option.as_json
-@option.debug
-def submit(run: str, program: str, store: str | None, as_json: bool, debug: bool, **chosen: Any) -> None:
+def submit(out: TextIO, _: TextIO, **given: Any) -> bool:
     """Submit RUN, so that a worker starts or continues it with PROGRAM."""
+    from fxai.cli.run_list import submit_run
 
-    def work(out: TextIO, _: TextIO) -> bool:
-        from fxai.cli.run_list import runs_at, submit_run
-
-        return submit_run(runs_at(store), run, program, out, as_json=as_json, **chosen)
-
-    run_command(work, as_json=as_json, debug=debug)
+    return submit_run(out, **given)
 
 
 @runs.command(epilog=_MORE_WORK)
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @_STORE
-@click.option(
-    "--concurrency",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=16,
-    show_default=True,
-    help="Maximum number of active runs.",
+@option.value(
+    "--concurrency N", "Maximum number of active runs.", type=click.IntRange(min=1), default=16, show_default=True
 )
-@click.option(
-    "--grace",
-    metavar="SECONDS",
+@option.value(
+    "--grace SECONDS",
+    "Seconds to let active runs finish.",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="Seconds to let active runs finish.",
 )
-@option.debug
-def work(targets: tuple[str, ...], store: str | None, debug: bool, **chosen: Any) -> None:
+def work(_: TextIO, err: TextIO, **given: Any) -> bool:
     """Run submitted runs with the programs in TARGET, until you stop the worker."""
+    from fxai.cli.run_list import work_on
 
-    def serve(_: TextIO, err: TextIO) -> bool:
-        from fxai.cli.run_list import runs_at, work_on
-
-        return work_on(runs_at(store), targets, err, **chosen)
-
-    run_command(serve, as_json=False, debug=debug)
+    return work_on(err, **given)

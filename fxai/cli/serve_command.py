@@ -9,28 +9,21 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, final
 
 import msgspec
 
 from fxai.cli.chat_keeper import OWNER, is_database, store_at
-from fxai.cli.exit import WRONG_USE, CliError
-from fxai.cli.failure import model_error
+from fxai.cli.exit import CliError, wrong_use
 from fxai.cli.job import AgentArgs, read_args
-from fxai.cli.mcp_target import read_secret
-from fxai.cli.progress import LoadProgress
-from fxai.cli.run_program import value_of
-from fxai.cli.setting import OpenSetting, Setting, open_setting
-from fxai.effects import fx
-from fxai.effects.effect import Gen
-from fxai.effects.layer import Layer
-from fxai.effects.scope import Scope
-from fxai.messages.errors import AiError
+from fxai.cli.run_program import model_error, value_of
+from fxai.cli.screen import LoadProgress
+from fxai.cli.setting import Setting, open_setting
+from fxai.cli.target import is_local, read_secret, require_guard
+from fxai.effects import Gen, Layer, Scope, fx
+from fxai.messages import AiError
 
 if TYPE_CHECKING:
     from fxai.effects.effect import EffectOf
@@ -51,16 +44,6 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
     on_leave: OnLeave = "continue"
     ag_ui: bool = False
 
-    @property
-    def is_local(self) -> bool:
-        """True if only this machine can reach the server."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
     def app_options(self, title: str) -> AppOptions:
         """Return the options for `chat_app`.
 
@@ -70,19 +53,12 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         from fxai.ui import LOOPBACK, AppOptions, StreamOptions
 
         if not self.host.strip():
-            raise CliError("--host is empty", "Pass the address to listen on: --host 127.0.0.1", code=WRONG_USE)
-        if not self.is_local and self.token_env is None:
-            problem = f"--host {self.host} lets any other machine use the agent"
-            raise CliError(problem, "Name the variable of a token with --token-env NAME.", code=WRONG_USE)
-        if not self.is_local and not self.hosts:
-            problem = f"missing --allow-host for the server on {self.host}"
-            raise CliError(
-                problem, "Pass the host name that clients use: --allow-host chat.example.org", code=WRONG_USE
-            )
+            raise wrong_use("--host is empty", "Pass the address to listen on: --host 127.0.0.1")
+        require_guard("--host", self.host, self.token_env, self.hosts, "use the agent")
         return AppOptions(
             title=title,
             page=True,
-            stream=StreamOptions(error_text=_error_text) if self.is_local and not self.hosts else StreamOptions(),
+            stream=StreamOptions(error_text=_error_text) if is_local(self.host) and not self.hosts else StreamOptions(),
             ag_ui=self.ag_ui,
             hosts=(*LOOPBACK, *self.hosts),
             origins=self.origins,
@@ -100,35 +76,41 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return None if self.token_env is None else bearer_token(read_secret(self.token_env), OWNER)
         except ValueError as error:
-            raise CliError(f"token in {self.token_env} is too short: {error}", "", code=WRONG_USE) from None
+            raise wrong_use(f"token in {self.token_env} is too short: {error}", "") from None
 
-    def stores(self) -> tuple[Conversations, StreamStore]:
+    @fx.gen
+    def stores(self) -> Gen[tuple[Conversations, StreamStore], Any]:
         """Return the stores of conversations and streams, in this process, in a directory, or in a SQLite database.
 
-        Raises:
-            CliError: If fxai cannot read this store or write to it.
+        Fails with:
+            CliError: If fxai cannot write to the store.
+            ConversationError: If fxai cannot read the store.
         """
         from fxai.ui import Conversations, StreamStore
 
         if self.store is None:
             return Conversations.in_process(), StreamStore.in_process()
         location, conversations = Path(self.store), store_at(self.store)
-        value_of(conversations.list(OWNER, limit=1))  # reports a damaged store before the model loads
-        return conversations, StreamStore.sqlite(location) if is_database(location) else StreamStore.files(
-            location / "streams"
-        )
+        yield from conversations.list(OWNER, limit=1)
+        is_file = is_database(location)
+        return conversations, StreamStore.sqlite(location) if is_file else StreamStore.files(location / "streams")
 
 
-def serve(target: str | None, chosen: AgentArgs, wish: ServeArgs, err: TextIO) -> bool:
-    """Serve an agent until a signal ends the server. Active answers then have time to finish."""
-    _require_ui()
+def serve(err: TextIO, *, target: str | None, **chosen: Any) -> bool:
+    """Serve an agent until a signal ends the server. Active answers then have time to finish.
+
+    `chosen` are the fields of `ServeArgs` and of `AgentArgs`.
+    """
+    for name in ("starlette", "uvicorn"):
+        if find_spec(name) is None:
+            raise CliError(f"package {name} is not installed", "Install fxai[ui].")
+    wish = ServeArgs(**{name: chosen.pop(name) for name in ServeArgs.__struct_fields__})
     options = wish.app_options("")
     questions = _Questions()
-    setting, prompts = read_args(msgspec.structs.replace(chosen, agent=target), questions.elicit)
+    setting, prompts = read_args(AgentArgs(agent=target, **chosen), questions.elicit)
     options = msgspec.structs.replace(options, suggestions=prompts)
-    app = partial(_app, identify=wish.identify(), stores=wish.stores(), options=options)
     with LoadProgress(err) as loading:
-        value_of(fx.scoped(_program(setting, wish, app, questions, loading, err)))
+        value_of(fx.scoped(_program(setting, wish, options, questions, loading, err)))
     return True
 
 
@@ -140,25 +122,20 @@ def _error_text(failure: object) -> str:
     return str(model_error(failure)) if isinstance(failure, AiError) else masked
 
 
-def _require_ui() -> None:
-    for name in ("starlette", "uvicorn"):
-        if find_spec(name) is None:
-            raise CliError(f"package {name} is not installed", "Install fxai[ui].")
-
-
 @fx.gen
 def _program(
-    setting: Setting,
-    wish: ServeArgs,
-    app_of: Callable[[OpenSetting], ChatApp],
-    questions: _Questions,
-    loading: LoadProgress,
-    err: TextIO,
+    setting: Setting, wish: ServeArgs, options: AppOptions, questions: _Questions, loading: LoadProgress, err: TextIO
 ) -> Gen[None, Any, Scope]:
     from fxai.hosting import serve_app  # requires uvicorn
+    from fxai.ui import ChatApp
 
+    identify = wish.identify()
+    conversations, streams = yield from wish.stores()  # before the model loads, so that a damaged store is reported
     ready = yield from open_setting(setting, loading, None)
-    app = app_of(ready)
+    services: Any = Layer.effect_context(fx.succeed(ready.services))
+    app = ChatApp(
+        ready.agent, services, conversations=conversations, streams=streams, identify=identify, options=options
+    )
     kit = (yield from ready.tools.now).toolkit
     own = {tool.name for tool in setting.agent.binding.toolkit}
     questions.start(app, {tool.name for tool in kit} - own)
@@ -171,21 +148,6 @@ def _program(
         err.flush()
 
     yield from serve_app(app, host=wish.host, port=wish.port, lifespan=app.lifespan(), on_listening=tell)
-
-
-def _app(
-    ready: OpenSetting,
-    identify: Identify | None,
-    stores: tuple[Conversations, StreamStore],
-    options: AppOptions,
-) -> ChatApp:
-    from fxai.ui import ChatApp
-
-    conversations, streams = stores
-    services: Any = Layer.effect_context(fx.succeed(ready.services))
-    return ChatApp(
-        ready.agent, services, conversations=conversations, streams=streams, identify=identify, options=options
-    )
 
 
 @final

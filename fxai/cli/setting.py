@@ -9,52 +9,168 @@ Memory.file('...notes.jsonl')
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, final
 
 import msgspec
+from returns.result import Success
+from typing_extensions import override
 
+from fxai.agents import Memory, MemoryFailure
 from fxai.agents.agent import with_only
-from fxai.agents.memory import Memory, MemoryFailure, keeps_no_state
-from fxai.agents.state import PromptState
-from fxai.cli.exit import WRONG_USE, CliError, why_unwritable
-from fxai.cli.failure import GIVE_HANDLERS, require_services
-from fxai.cli.model_list import require_ready
+from fxai.agents.memory import keeps_no_state
+from fxai.agents.state import PromptState, StateError
+from fxai.cli.exit import CliError, require_writable, wrong_use
+from fxai.cli.model_list import model_layer, require_ready
 from fxai.cli.prompt_view import AnyAgent, require_prompt
-from fxai.cli.state_file import StateFile
-from fxai.effects import fx
-from fxai.effects.cause import Failed, Succeeded
-from fxai.effects.context import ContextOf, MissingServiceError
-from fxai.effects.effect import Gen
-from fxai.effects.layer import AnyLayer, Layer
-from fxai.effects.scope import Scope
-from fxai.messages.calls import Pending
-from fxai.messages.errors import AiError
-from fxai.messages.message import ToolMessage, ToolResultPart
-from fxai.messages.prompt import Prompt
-from fxai.models.language_model import LanguageModel
+from fxai.cli.run_program import GIVE_HANDLERS, require_services
+from fxai.effects import ContextOf, Effect, Failed, Gen, Layer, MissingServiceError, Scope, Succeeded, fx
+from fxai.effects.layer import AnyLayer
+from fxai.messages import Pending, Prompt, ToolMessage, ToolResultPart
+from fxai.models import LanguageModel
 from fxai.providers.by_name import from_name
-from fxai.tools.source import ToolSource
-from fxai.tools.tool_error import ApprovalUnavailable, Interrupted, encode_failure
-from fxai.tools.toolkit import AnyBound, BoundToolkit
+from fxai.storage.private_file import read_file, replace_file
+from fxai.tools import ApprovalUnavailable, BoundToolkit, Interrupted, ToolSource
+from fxai.tools.tool_error import encode_failure
+from fxai.tools.toolkit import AnyBound
+
+_OTHER_FILE: Final = "Pass another file, or move this file away to start with the initial state."
+
+
+def state_at(path: str, memory: str | None = None) -> StateFile:
+    """Return the state file at `path`, which can be missing. `memory` is the file of the conversation, if any."""
+    location = Path(path)
+    require_writable(location, "the state", path)
+    problem = None
+    if not os.access(location.parent, os.W_OK):  # each write replaces the whole file
+        problem = f"no permission to write in {location.parent}"
+    elif memory is not None and Path(memory).resolve() == location.resolve():
+        problem = "the file of --memory already stores the state"
+    if problem is not None:
+        raise wrong_use(f"cannot store the state in {path}: {problem}", "Name a file that you can write.")
+    return StateFile(location)
+
+
+@final
+class StateFile:
+    """A JSON file with the state of a stateful prompt. Only its owner can read it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> PromptState | None:
+        """Return the state, or None if the file does not exist."""
+        try:
+            text = read_file(self.path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CliError(_failure_text(self.path, "read", error), _OTHER_FILE, cause=error) from None
+        read = PromptState.from_json(text)
+        if isinstance(read, Success):
+            state: PromptState = read.unwrap()
+            return state
+        raise CliError(f"{self.path} is not a valid state of a prompt: {read.failure()}", _OTHER_FILE)
+
+    def write(self, state: PromptState) -> None:
+        """Replace the state on the disk completely, or leave the file unchanged."""
+        try:
+            replace_file(self.path, state.to_json().encode())
+        except StateError as error:
+            message = f"cannot store the state in {self.path}: {error}"
+            raise CliError(message, "The file is unchanged.", cause=error) from None
+        except OSError as error:
+            message = _failure_text(self.path, "write", error)
+            raise CliError(message, "Free space, or name another file. The file is unchanged.", cause=error) from None
+
+    def remove(self) -> None:
+        """Remove the file if it exists."""
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CliError(_failure_text(self.path, "remove", error), "Remove it yourself.", cause=error) from None
+
+
+def _failure_text(path: Path, done: str, error: OSError) -> str:
+    return f"cannot {done} the state in {path}: {error.strerror or error}"
+
+
+@final
+class StateMemory(Memory):
+    """A memory that wraps another memory. If a state file exists, the state of the file has priority.
+
+    It notes the last committed state. `save` writes this state to the file after a successful run.
+    """
+
+    def __init__(self, memory: Memory, file: StateFile | None = None) -> None:
+        self._memory = memory
+        self._file = file
+        self.state: PromptState | None = None
+        """The last committed state, or None before the first commit."""
+
+    @override
+    def load(self) -> Effect[Prompt, MemoryFailure]:
+        return self._memory.load()
+
+    @override
+    def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
+        def choose(kept: PromptState | None) -> Effect[PromptState | None, MemoryFailure]:
+            return self._memory.load_state() if kept is None else fx.succeed(kept)
+
+        file = self._file
+        return self._memory.load_state() if file is None else fx.sync(file.read).flat_map(choose)
+
+    @override
+    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
+        return self.commit_with(messages, None)
+
+    @override
+    def commit_with(self, messages: Prompt, state: PromptState | None) -> Effect[None, MemoryFailure]:
+        def note(_: Any) -> None:
+            self.state = state
+
+        return self._memory.commit_with(messages, state).map(note)
+
+    def save(self) -> Effect[None]:
+        """Return an effect that writes the last committed state to the file, if both exist."""
+
+        def write() -> None:
+            if self._file is not None and self.state is not None:
+                self._file.write(self.state)
+
+        return fx.sync(write)
+
+    @override
+    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
+        return self._memory.turns()
+
+    @override
+    def clear(self) -> Effect[None, MemoryFailure]:
+        def forget(_: Any) -> None:
+            self.state = None
+            if self._file is not None:
+                self._file.remove()
+
+        return self._memory.clear().map(forget)
+
 
 _LEFT: Final = "no user approved or denied it before the conversation continued"
 _UNRUN: Final = "no user ran it before the conversation continued"
 _LINES: Final = (".jsonl", ".ndjson")
-_DATABASE: Final = (".db", ".sqlite", ".sqlite3")
+DATABASE: Final = (".db", ".sqlite", ".sqlite3")
+"""The suffixes of SQLite databases."""
 
 
 def memory_at(path: str) -> Memory:
     """Return the memory in a file, which can be missing. The suffix selects JSON lines or a SQLite database."""
     location = Path(path)
     suffix = location.suffix.lower()
-    if suffix not in (*_LINES, *_DATABASE):
-        remedy = f"Use the suffix {_LINES[0]} for a file of JSON lines, or {_DATABASE[0]} for a SQLite database."
-        raise CliError(f"the name {path!r} does not show the kind of memory", remedy, code=WRONG_USE)
-    problem = why_unwritable(location)
-    if problem is not None:
-        raise CliError(f"cannot store messages in {path}: {problem}", "Name a file that you can write.", code=WRONG_USE)
+    if suffix not in (*_LINES, *DATABASE):
+        remedy = f"Use the suffix {_LINES[0]} for a file of JSON lines, or {DATABASE[0]} for a SQLite database."
+        raise wrong_use(f"the name {path!r} does not show the kind of memory", remedy)
+    require_writable(location, "messages", path)
     return Memory.file(location) if suffix in _LINES else Memory.sqlite(location)
 
 
@@ -126,7 +242,9 @@ def open_setting(
         services = yield from setting.layer.build()
     missing = [t.name for t in setting.agent.binding.unanswered if services.find(t.identity) is None]
     if missing:
-        return (yield from fx.fail(_handler_error(setting, missing)))
+        problem = f"missing handlers for tools of agent {setting.agent.name!r}: {', '.join(missing)}"
+        remedy = GIVE_HANDLERS if setting.layer is None else "Provide a layer that has a handler for each tool."
+        return (yield from fx.fail(CliError(problem, remedy)))
     model = LanguageModel.__fx_key__()
     require_services(setting.agent.binding.unanswered, services.put(model, services.find(model, default=True)))
     require_prompt(setting.agent, state, services)
@@ -135,12 +253,18 @@ def open_setting(
     tools = yield from setting.agent.with_tools(setting.servers).binding.open().provide_context(services)
     # before the model, which loads slowly, so that fxai reports a missing service first
     early = yield from build_handlers(tools, services, services.put(model, services.find(model, default=True))).exit()
-    if isinstance(early, Failed) and not any(_lacks(defect, model) for defect in early.cause.defects):
-        return (yield from fx.fail_cause(early.cause))
+    if isinstance(early, Failed):
+        lacking = [defect.key for defect in early.cause.defects if isinstance(defect, MissingServiceError)]
+        if model not in lacking:
+            return (yield from fx.fail_cause(early.cause))
     if is_local:
         require_ready("local")
     if setting.model is not None or is_local:
-        services = services.merge((yield from _model_of(setting, heard).build()))
+        name = setting.model or "local"
+        layer = model_layer(name, heard)
+        if setting.quotes_results and name == "local":
+            layer = from_name("local", progress=heard, quotes_results=True)
+        services = services.merge((yield from layer.build()))
     elif own is not None:
         services = services.merge((yield from own.build().provide_context(services)))
     tools = early.value if isinstance(early, Succeeded) else (yield from build_handlers(tools, services))
@@ -182,25 +306,3 @@ def build_handlers(
     given: ContextOf[Any] = yield from tools.layer.build().provide_context(services)
     require_services(tools.toolkit, (later or services).merge(given))
     return BoundToolkit.of(tools.toolkit, Layer.effect_context(fx.succeed(given)))
-
-
-def model_layer(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
-    """Return the layer of the model with this name. `heard` receives the progress of loading a local model."""
-    return from_name(name, progress=heard) if name.partition(":")[0] == "local" else from_name(name)
-
-
-def _lacks(defect: BaseException, key: object) -> bool:
-    return isinstance(defect, MissingServiceError) and defect.key == key
-
-
-def _model_of(setting: Setting, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
-    if setting.quotes_results and setting.model in (None, "local"):
-        return from_name("local", progress=heard, quotes_results=True)
-    return model_layer(setting.model or "local", heard)
-
-
-def _handler_error(setting: Setting, missing: list[str]) -> CliError:
-    problem = f"missing handlers for tools of agent {setting.agent.name!r}: {', '.join(missing)}"
-    if setting.layer is None:
-        return CliError(problem, GIVE_HANDLERS)
-    return CliError(problem, "Provide a layer that has a handler for each tool.")

@@ -30,40 +30,169 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from ipaddress import ip_address
 from pathlib import Path
 from sysconfig import get_paths
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
+from urllib.parse import urlsplit
 
 import msgspec
 from typing_extensions import TypeVar
 
-from fxai.cli.exit import WRONG_USE, CliError
-from fxai.cli.input import read_at_most
+from fxai.cli.exit import CliError, require_writable, wrong_use
+from fxai.cli.input import read_source
 from fxai.cli.prompt_view import AnyAgent, agent_of, binding_at_first, is_agent
 from fxai.cli.run_program import value_of
-from fxai.effects import fx
-from fxai.effects.effect import AnyEffect, EffectOf
-from fxai.effects.layer import AnyLayer, LayerOf
+from fxai.effects import EffectOf, LayerOf, fx
+from fxai.effects.effect import AnyEffect
+from fxai.effects.layer import AnyLayer
 from fxai.lint.rule import RULES, Finding
+from fxai.schema import DecodeError, JsonSchema, SchemaError, parse_json_unsafe
 from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.display import one_line
-from fxai.schema.fault import DecodeError, SchemaError, found_in
-from fxai.schema.json_schema import JsonSchema
-from fxai.schema.parsing import parse_json_unsafe
+from fxai.schema.fault import found_in
+from fxai.tools import AnyTool, Tool, ToolConflictError, Toolkit, ToolSource
 from fxai.tools.annotation import Annotation, Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
-from fxai.tools.identity import ToolConflictError
-from fxai.tools.source import ToolSource
-from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.toolkit import Toolkit, bound_of
+from fxai.tools.toolkit import bound_of
 
 if TYPE_CHECKING:
-    from fxai.cli.mcp_target import ServerFlags
+    from fxai.mcp.client import McpServer
+    from fxai.mcp.settings import Elicit
+
+TOKEN: Final = "FXAI_MCP_TOKEN_"
+"""Prefix of the environment variable with the bearer token of a server. The name of the server in capitals follows."""
+
+_NAMED: Final = re.compile(r"([A-Za-z][\w-]*)=(.*)", re.DOTALL)
+_URL: Final = ("http://", "https://")
+
+
+@final
+class ServerFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """Options for a server.
+
+    Attributes:
+        pins: Path of the file with the pinned tools. None pins the tools in memory when the server opens.
+        env: Names of the environment variables that a server program receives.
+        token_env: Environment variable with the bearer token of a URL. None selects `FXAI_MCP_TOKEN_` and the name.
+        timeout: Seconds to wait for the server to open. None means 30.
+        elicit: Function that answers questions for the user. None declines them.
+    """
+
+    pins: str | None = None
+    env: tuple[str, ...] = ()
+    token_env: str | None = None
+    timeout: float | None = None
+    elicit: Elicit | None = None
+
+
+def find_server(text: str, wish: ServerFlags = ServerFlags()) -> McpServer:  # noqa: B008  # a frozen value
+    """Return the server for a string. The function starts nothing.
+
+    Args:
+        text: A command line, which runs without a shell, or a URL. Both can have a name and `=` before them.
+        wish: Options for the server.
+    """
+    require_mcp()
+    from fxai.mcp.client import http, stdio
+
+    found = _NAMED.fullmatch(text.strip())
+    name, location = (found[1], found[2].strip()) if found else ("", text.strip())
+    patience = 30.0 if wish.timeout is None else wish.timeout
+    pins: Pins | None = None
+    if wish.pins is not None:
+        from fxai.mcp.pin import Pins
+
+        require_writable(Path(wish.pins), "pins", wish.pins)
+        pins = Pins.file(wish.pins)
+    used: Any = {"name": name, "pins": pins, "timeout": patience, "elicit": wish.elicit}
+    if location.startswith(_URL):
+        _check_url(location)
+        token = os.environ.get(TOKEN + name.upper().replace("-", "_")) if name else None
+        token = token if wish.token_env is None else read_secret(wish.token_env)
+        server = http(location, token=token, **used)
+    elif "://" in location.partition(" ")[0]:
+        said = f"SERVER must be a command, or a URL that starts with http:// or https://, got {location!r}"
+        raise wrong_use(said, "Correct the URL.")
+    else:
+        if wish.token_env is not None:
+            remedy = f"To pass a variable to a program, use --env {wish.token_env}."
+            raise wrong_use("--token-env requires a server with a URL", remedy)
+        env = {variable: read_secret(variable) for variable in wish.env}
+        server = stdio(*_words(location), env=env, **used)
+    return server.prefix(f"{name}_") if name else server
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises for a port that is not a number
+        problem = "" if parts.hostname else "the host is missing"
+    except ValueError as error:
+        problem = str(error)
+    if problem:
+        raise wrong_use(f"SERVER is not a valid URL: {url!r}: {problem}", "Correct the URL.")
+
+
+def require_mcp() -> None:
+    """Raise `CliError` if the extra `mcp` is not installed."""
+    if find_spec("mcp") is None:
+        raise CliError("MCP requires the extra mcp, which is not installed", "Run pip install 'fxai[mcp]'.")
+
+
+def read_secret(variable: str) -> str:
+    """Return the value of an environment variable that contains a secret."""
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        raise wrong_use(f"environment variable {variable} is not set", "Set it, or name another.")
+    return text
+
+
+def require_guard(option: str, host: str, token_env: str | None, hosts: tuple[str, ...], use: str) -> None:
+    """Raise `CliError` if other machines can reach a server on this host without a token or a host name.
+
+    Args:
+        option: The option for the host.
+        host: The address to listen on.
+        token_env: The variable of the token.
+        hosts: The host names that clients can use.
+        use: The danger, such as `call the tools`.
+    """
+    if is_local(host):
+        return
+    if token_env is None:
+        problem = f"{option} {host} lets any other machine {use}"
+        raise wrong_use(problem, "Name the variable of a token with --token-env NAME.")
+    if not hosts:
+        remedy = "Pass the host name that clients use: --allow-host NAME.example.org"
+        raise wrong_use(f"missing --allow-host for the server on {host}", remedy)
+
+
+def is_local(host: str) -> bool:
+    """Return True if only this machine can reach a server on this host."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _words(location: str) -> list[str]:
+    remedy = """Pass a command such as "uvx mcp-server-time", or a URL."""
+    try:
+        words = shlex.split(location, posix=os.name == "posix")
+    except ValueError as error:
+        raise wrong_use(f"SERVER is not a valid command: {location!r}: {error}", remedy) from None
+    if not words or not words[0]:
+        raise wrong_use("missing SERVER", remedy)
+    return words
+
 
 _T = TypeVar("_T")
 _Fits: TypeAlias = Callable[[object], bool]
@@ -81,10 +210,8 @@ def load_matching(target: str, fits: _Fits, what: str) -> Any:
     """Return the value that `target` names if `fits` returns True for it. `what` describes the value in messages."""
     location, _, name = target.rpartition(":")
     if not location or not name or (location.endswith(".py") and "/" in name):
-        raise CliError(
-            f"TARGET must be module:name or path.py:name, got {target!r}",
-            "Name a value, such as app.py:agent.",
-            code=WRONG_USE,
+        raise wrong_use(
+            f"TARGET must be module:name or path.py:name, got {target!r}", "Name a value, such as app.py:agent."
         )
     module = _module(location, target)
     value: Any = module
@@ -92,9 +219,10 @@ def load_matching(target: str, fits: _Fits, what: str) -> Any:
         for part in name.split("."):
             value = _attribute(value, part, target, fits)
         if not fits(value):
-            raise CliError(
-                f"{target} is {_kind_of(value)}, not {what}", _instead(module, fits, location), code=WRONG_USE
+            kind = (
+                f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"
             )
+            raise wrong_use(f"{target} is {kind}, not {what}", _instead(module, fits, location))
     except (KeyboardInterrupt, CliError):
         raise
     except BaseException as raised:  # an attribute can raise any exception
@@ -110,7 +238,7 @@ def _attribute(value: Any, part: str, target: str, fits: _Fits) -> Any:
         near = difflib.get_close_matches(part, there, n=1)
         fitting = [name for name in there if _holds(value, name, fits)]
         hint = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(fitting or there[:8]) or 'none'}."
-        raise CliError(f"{target} does not exist: unknown name {part!r}", hint, code=WRONG_USE) from None
+        raise wrong_use(f"{target} does not exist: unknown name {part!r}", hint) from None
 
 
 def _holds(value: Any, name: str, fits: _Fits) -> bool:
@@ -118,10 +246,6 @@ def _holds(value: Any, name: str, fits: _Fits) -> bool:
         return fits(getattr(value, name, None))
     except Exception:  # do not suggest an attribute that raises an exception
         return False
-
-
-def _kind_of(value: object) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"
 
 
 def _instead(module: ModuleType, fits: _Fits, location: str) -> str:
@@ -139,7 +263,7 @@ def _module(location: str, target: str) -> ModuleType:
     except ModuleNotFoundError as missing:
         if missing.name is not None and (location == missing.name or location.startswith(f"{missing.name}.")):
             remedy = "Name a module that Python can import here, or path.py:name."
-            raise CliError(f"{target}: module {missing.name} does not exist", remedy, code=WRONG_USE) from None
+            raise wrong_use(f"{target}: module {missing.name} does not exist", remedy) from None
         raise _import_error(location, missing) from missing
     except BaseException as raised:  # a module can raise any exception, also SystemExit
         raise _import_error(location, raised) from raised
@@ -149,7 +273,7 @@ def _from_path(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         there = Path(name)
         what = "a directory" if there.is_dir() else "not a Python file" if there.exists() else "not a module name"
-        raise CliError(f"{name!r} is {what}", "Write module:name or path.py:name.", code=WRONG_USE)
+        raise wrong_use(f"{name!r} is {what}", "Write module:name or path.py:name.")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -158,18 +282,19 @@ def _from_path(name: str) -> ModuleType:
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise CliError(f"file {path} does not exist", "Pass the path of a Python file.", code=WRONG_USE)
+        raise wrong_use(f"file {path} does not exist", "Pass the path of a Python file.")
     folder = str(path.parent.resolve())
     if folder not in sys.path:  # the file can then import files next to it, like a script
         sys.path.insert(0, folder)
     name, other = path.stem, f"{path.stem}_{abs(hash(path.resolve())):x}"  # `other` if a module has the same name
     for known in (name, other):
-        if _same(sys.modules.get(known), path):
+        file = getattr(sys.modules.get(known), "__file__", None)
+        if file is not None and Path(file).resolve() == path.resolve():
             return sys.modules[known]
     name = other if name in sys.modules else name
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise CliError(f"cannot import {path}", "Pass the path of a Python file.", code=WRONG_USE)
+        raise wrong_use(f"cannot import {path}", "Pass the path of a Python file.")
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -178,11 +303,6 @@ def _from_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
-
-
-def _same(module: ModuleType | None, path: Path) -> bool:
-    file = getattr(module, "__file__", None)
-    return file is not None and Path(file).resolve() == path.resolve()
 
 
 def _import_error(location: str, raised: BaseException, hint: str = "cannot import") -> CliError:
@@ -210,30 +330,16 @@ _GIVE_LIST: Final = "Pass a list of tools in JSON."
 _MISSING: Final = object()
 
 
-@final
-class ToolList(msgspec.Struct, frozen=True):
-    """The dynamic tools of a list, and findings for entries that are not tools.
-
-    `broken` maps the names of tools to schemas that are not valid JSON Schemas. These tools accept any object.
-    """
-
-    tools: tuple[AnyTool, ...]
-    broken: Mapping[str, Any]
-    findings: tuple[Finding, ...]
-
-    def __hash__(self) -> int:
-        return hash((self.tools, self.findings))  # documents are not hashable
-
-
-def read_tools(text: bytes | str, name: str = "the list") -> ToolList:
-    """Read a list of tools from JSON. Messages call the list `name`."""
+def read_tools(text: bytes | str, target: str = "the list") -> TargetTools:
+    """Return the tools of a list in JSON. The schemas in `broken` are invalid, and their tools accept any object."""
+    name = "stdin" if target == "-" else target
     try:
         data = parse_json_unsafe(text)
     except DecodeError as error:
-        raise CliError(f"{name} is not valid JSON: {error.failure}", _GIVE_LIST, code=WRONG_USE) from None
+        raise wrong_use(f"{name} is not valid JSON: {error.failure}", _GIVE_LIST) from None
     if not text.strip():
-        raise CliError(f"{name} is empty", _GIVE_LIST, code=WRONG_USE)
-    return _ListReading().read(_entries(data, "", name))
+        raise wrong_use(f"{name} is empty", _GIVE_LIST)
+    return _ListReading().read(target, _entries(data, "", name))
 
 
 def _entries(data: Any, pointer: str, name: str) -> list[tuple[str, Any]]:
@@ -246,7 +352,7 @@ def _entries(data: Any, pointer: str, name: str) -> list[tuple[str, Any]]:
         if "name" in data or "function" in data:
             return [(pointer, data)]
     remedy = 'Pass {"tools": […]}, the answer of an MCP server to tools/list, or an array of tools.'
-    raise CliError(f"{name} must be a list of tools, got {found_in(data)}", remedy, code=WRONG_USE)
+    raise wrong_use(f"{name} must be a list of tools, got {found_in(data)}", remedy)
 
 
 @final
@@ -258,12 +364,14 @@ class _ListReading:
         self.broken: dict[str, Any] = {}
         self.findings: list[Finding] = []
 
-    def read(self, entries: list[tuple[str, Any]]) -> ToolList:
+    def read(self, target: str, entries: list[tuple[str, Any]]) -> TargetTools:
+        """Return the tools of the entries."""
         for pointer, entry in entries:
             function = entry.get("function") if is_object(entry) else None
             inner = isinstance(function, dict)
             self._entry(f"{pointer}/function" if inner else pointer, function if inner else entry)
-        return ToolList(tuple(self.tools.values()), self.broken, tuple(self.findings))
+        tools = tuple(self.tools.values())
+        return TargetTools(target, tools, broken=self.broken, findings=tuple(self.findings))
 
     def _not(self, tool: str | None, pointer: str, expected: str, found: Any, remedy: str = _LEFT_OUT) -> None:
         hint = "nothing" if found is _MISSING else found_in(found)
@@ -314,7 +422,6 @@ class _ListReading:
 
 _WHAT: Final = "a toolkit, a tool, a function tool, an agent, a stateful prompt, or a tool source"
 _SERVER: Final = "mcp:"
-_LESS: Final = "Pass only the tools, in several files if necessary."
 
 
 @final
@@ -365,7 +472,7 @@ class TargetTools(msgspec.Struct, frozen=True):
         near = get_close_matches(name, there, n=1, cutoff=0.5)
         shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
         remedy = f"Did you mean {near[0]!r}?" if near else f"Use one of: {shown or 'none'}."
-        raise CliError(f"{self.target} has no tool {name!r}", remedy, code=WRONG_USE)
+        raise wrong_use(f"{self.target} has no tool {name!r}", remedy)
 
 
 def find_tools(target: str) -> TargetTools:
@@ -373,14 +480,15 @@ def find_tools(target: str) -> TargetTools:
     if target.startswith(_SERVER):
         return server_tools(target.removeprefix(_SERVER))
     if target == "-" or target.endswith(".json"):
-        found = read_tools(_text(target), "stdin" if target == "-" else target)
-        return TargetTools(target, found.tools, broken=found.broken, findings=found.findings)
+        less = "Pass only the tools, in several files if necessary."
+        text = read_source(target, "Pass the path of a JSON file, or pipe a list of tools in.", less)
+        return read_tools(text, target)
     return _tools_of(target, load_matching(target, _fits, _WHAT))
 
 
 def server_tools(text: str, wish: ServerFlags | None = None) -> TargetTools:
     """Return the tools of an MCP server, which `find_server` reads from `text`."""
-    from fxai.cli.mcp_target import ServerFlags, find_server
+    from fxai.cli.target import ServerFlags, find_server
 
     server = find_server(text, wish or ServerFlags())
     return TargetTools(server.name, source=server.source.open)
@@ -395,34 +503,16 @@ def with_layer(offer: TargetTools, target: str | None) -> TargetTools:
     return msgspec.structs.replace(offer, layer=layer if offer.layer is None else offer.layer | layer)
 
 
-def _text(target: str) -> bytes | str:
-    if target == "-":
-        if sys.stdin is None or sys.stdin.isatty():
-            raise CliError("stdin is empty", "Pipe a list of tools in, or name a file.", code=WRONG_USE)
-        buffer = getattr(sys.stdin, "buffer", sys.stdin)
-        text: bytes | str = read_at_most(buffer, "stdin", _LESS)
-        return text
-    try:
-        with Path(target).open("rb") as file:
-            data: bytes = read_at_most(file, target, _LESS)
-            return data
-    except OSError as error:
-        remedy = "Pass the path of a JSON file."
-        raise CliError(f"cannot read {target}: {error.strerror or error}", remedy, code=WRONG_USE) from None
-
-
 def _fits(value: object) -> bool:
     if is_listed(value):
-        return bool(value) and all(isinstance(each, Tool) or _is_bound(each) for each in value)
-    return isinstance(value, Toolkit | Tool) or is_agent(value) or _has(value, "__fx_bound__")
+        return bool(value) and all(
+            isinstance(each, Tool) or (_has_tools(each) and bound_of(each) is not None) for each in value
+        )
+    return isinstance(value, Toolkit | Tool) or is_agent(value) or _has_tools(value)
 
 
-def _is_bound(value: object) -> bool:
-    return _has(value, "__fx_bound__") and bound_of(value) is not None
-
-
-def _has(value: object, name: str) -> bool:
-    return not isinstance(value, type) and hasattr(value, name)
+def _has_tools(value: object) -> bool:
+    return not isinstance(value, type) and hasattr(value, "__fx_bound__")
 
 
 def _tools_of(target: str, value: Any) -> TargetTools:
@@ -465,14 +555,14 @@ def open_tools(offer: TargetTools) -> EffectOf[TargetTools, Any, Any]:
     """Return an effect that opens the tool source of a target until the scope ends."""
     if offer.source is None:
         return fx.succeed(offer)
-    return offer.source.map(lambda bound: _with_bound(offer, bound))
+
+    def add(bound: Any) -> TargetTools:
+        layer = bound.layer if offer.layer is None else bound.layer | offer.layer
+        return msgspec.structs.replace(offer, tools=bound.toolkit.as_tuple, layer=layer, source=None)
+
+    return offer.source.map(add)
 
 
 def load_tools(offer: TargetTools) -> TargetTools:
     """Return the target with the tools of its source, which this function opens and closes."""
     return offer if offer.source is None else value_of(fx.scoped(open_tools(offer)))
-
-
-def _with_bound(offer: TargetTools, bound: Any) -> TargetTools:
-    layer = bound.layer if offer.layer is None else bound.layer | offer.layer
-    return msgspec.structs.replace(offer, tools=bound.toolkit.as_tuple, layer=layer, source=None)

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 
 from fxai.cli import option
-from fxai.cli.exit import WRONG_USE, CliError, run_command
+from fxai.cli.exit import CliError, wrong_use
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -50,48 +52,34 @@ Exit codes: 0 the cluster released the worker, 1 it could not start, 2 wrong use
 
 @click.command("worker", cls=option.Command, epilog=_MORE)
 @click.argument("arguments", nargs=-1, metavar="[SCHEDULER] [TARGET]...")
-@click.option("--queue", metavar="PATH_OR_URL", help="Work queue: the path of a SQLite database, or postgresql://…")
-@click.option(
-    "--threads",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=16,
-    show_default=True,
-    help="Maximum number of active calls.",
+@option.value("--queue PATH_OR_URL", "Work queue: the path of a SQLite database, or postgresql://…")
+@option.value(
+    "--threads N", "Maximum number of active calls.", type=click.IntRange(min=1), default=16, show_default=True
 )
-@click.option(
-    "--resource", "resources", metavar="NAME=N", multiple=True, help="Resource that calls can reserve. Repeatable."
-)
-@click.option("--name", metavar="NAME", help="Name in the cluster. Default: the address of the worker.")
-@click.option("--host", metavar="NAME", help="Address to listen on. Default: the address that reaches SCHEDULER.")
-@click.option("--tls-ca", metavar="FILE", type=click.Path(), help="Certificates of the authority of the cluster.")
-@click.option("--tls-cert", metavar="FILE", type=click.Path(), help="Certificate of this worker.")
-@click.option("--tls-key", metavar="FILE", type=click.Path(), help="Key of the certificate.")
-@click.option(
-    "--grace",
-    metavar="SECONDS",
+@option.value("--resource NAME=N", "Resource that calls can reserve. Repeatable.", "resources", multiple=True)
+@option.value("--name NAME", "Name in the cluster. Default: the address of the worker.")
+@option.value("--host NAME", "Address to listen on. Default: the address that reaches SCHEDULER.")
+@option.value("--tls-ca FILE", "Certificates of the authority of the cluster.", type=click.Path())
+@option.value("--tls-cert FILE", "Certificate of this worker.", type=click.Path())
+@option.value("--tls-key FILE", "Key of the certificate.", type=click.Path())
+@option.value(
+    "--grace SECONDS",
+    "Seconds to let active calls finish, and again for their finalizers.",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="Seconds to let active calls finish, and again for their finalizers.",
 )
 @click.option("--telemetry", is_flag=True, help="Trace the calls with the OpenTelemetry providers of the process.")
-@option.debug
-def worker_command(arguments: tuple[str, ...], queue: str | None, debug: bool, **chosen: Any) -> None:
+def worker_command(_: TextIO, err: TextIO, arguments: tuple[str, ...], queue: str | None, **chosen: Any) -> bool:
     """Run calls for the Dask cluster of SCHEDULER, such as tcp://127.0.0.1:8786, or for a --queue."""
-    if queue is None:
-        run_command(lambda _, err: _work(arguments, err, debug=debug, **chosen), as_json=False, debug=debug)
-    else:
-        run_command(lambda _, err: _work_for_queue(queue, arguments, err, **chosen), as_json=False, debug=debug)
+    return _work(arguments, err, **chosen) if queue is None else _work_for_queue(queue, arguments, err, **chosen)
 
 
-def _work(arguments: tuple[str, ...], err: TextIO, *, debug: bool, **chosen: Any) -> bool:
+def _work(arguments: tuple[str, ...], err: TextIO, **chosen: Any) -> bool:
     if not arguments:
-        raise CliError("missing SCHEDULER", "Pass tcp://host:8786, or --queue.", code=WRONG_USE)
+        raise wrong_use("missing SCHEDULER", "Pass tcp://host:8786, or --queue.")
     if find_spec("distributed") is None:
         raise CliError("package distributed is not installed", "Install fxai[distributed].")
-    import logging
-
     import_module("distributed")  # the import sets the level of the log, so import it before the line below
     from fxai.cli.run_program import value_of
     from fxai.distributed import serve_worker
@@ -99,21 +87,32 @@ def _work(arguments: tuple[str, ...], err: TextIO, *, debug: bool, **chosen: Any
     scheduler, *targets = arguments
     options = _options(targets=tuple(targets), **chosen)
     _see_folder()
-    log = logging.getLogger("distributed")
-    log.setLevel(logging.INFO if debug else logging.CRITICAL)  # `tell` reports the start
+    log, is_debugged = logging.getLogger("distributed"), click.get_current_context().meta[option.DEBUG]
+    log.setLevel(logging.INFO if is_debugged else logging.CRITICAL)  # `tell` reports the start
 
     def tell(address: str) -> None:
-        log.setLevel(logging.INFO if debug else logging.WARNING)
+        log.setLevel(logging.INFO if is_debugged else logging.WARNING)
         answers = ", ".join(targets) or "any target"
         err.write(f"fxai: worker at {address} runs calls of {answers} for {scheduler}. Press Ctrl-C to stop.\n")
         err.flush()
 
-    value_of(serve_worker(scheduler, options, tell).map_error(_explain))
+    remedy = "Start a scheduler: dask scheduler --host 127.0.0.1"
+    if scheduler.startswith("tls://"):
+        remedy = "Pass --tls-ca, --tls-cert, and --tls-key with the files of the cluster."
+    value_of(serve_worker(scheduler, options, tell).map_error(lambda failure: _explain(failure, remedy)))
     return True
 
 
 def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen: Any) -> bool:
-    options = _options(targets=targets, **_require_for_queue(targets, chosen))
+    for name in ("resources", "name", "host", "tls_ca", "tls_cert", "tls_key"):
+        if chosen[name]:
+            given = f"--{name.removesuffix('s').replace('_', '-')}"
+            raise wrong_use(f"{given} requires a Dask cluster, not --queue", "Remove one of them.")
+    if not targets:
+        raise wrong_use("missing TARGET", "Name at least one module:name.")
+    if "://" in targets[0]:
+        raise wrong_use(f"--queue does not use a scheduler, got {targets[0]}", "Remove one of them.")
+    options = _options(targets=targets, **chosen)
     if find_spec("dbos") is None:
         raise CliError("package dbos is not installed", "Install fxai[durable].")
     from fxai.cli.run_program import value_of
@@ -123,34 +122,28 @@ def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen:
     try:
         words = location_of(read_location(queue))
     except ValueError as error:
-        raise CliError(f"--queue: {error}", "Pass a path or postgresql://…", code=WRONG_USE, cause=error) from error
+        raise wrong_use(f"--queue: {error}", "Pass a path or postgresql://…", cause=error) from error
     _see_folder()
 
     def tell(name: str) -> None:
         err.write(f"fxai: worker {name} runs calls of {', '.join(targets)} from {words}. Press Ctrl-C to stop.\n")
         err.flush()
 
-    value_of(serve_queue(queue, options, tell).map_error(_explain_queue))
+    remedy = "Check that the database exists and that this user can write to it."
+    value_of(serve_queue(queue, options, tell).map_error(lambda failure: _explain(failure, remedy)))
     return True
 
 
-def _require_for_queue(targets: tuple[str, ...], chosen: dict[str, Any]) -> dict[str, Any]:
-    """Return the options. If an option does not apply to a queue, raise `CliError`."""
-    given = [name for name in ("resources", "name", "host", "tls_ca", "tls_cert", "tls_key") if chosen[name]]
-    if given:
-        option = "--resource" if given[0] == "resources" else f"--{given[0].replace('_', '-')}"
-        raise CliError(f"{option} requires a Dask cluster, not --queue", "Remove one of them.", code=WRONG_USE)
-    if not targets:
-        raise CliError("missing TARGET", "Name at least one module:name.", code=WRONG_USE)
-    if "://" in targets[0]:
-        raise CliError(f"--queue does not use a scheduler, got {targets[0]}", "Remove one of them.", code=WRONG_USE)
-    return chosen
+def _explain(failure: ClusterUnavailable | TargetError, remedy: str) -> CliError:
+    from fxai.distributed import TargetError
+
+    if isinstance(failure, TargetError):
+        return CliError(str(failure), "Name tools with their handlers as module:name.", cause=failure)
+    return CliError(str(failure), remedy)
 
 
 def _see_folder() -> None:
     """Add the current directory to the import path."""
-    import sys
-
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
 
@@ -161,24 +154,6 @@ def _options(*, resources: tuple[str, ...], telemetry: bool, **chosen: Any) -> W
     files = {name: chosen.pop(name) for name in ("tls_ca", "tls_cert", "tls_key")}
     wrap = _with_tracer if telemetry else None
     return WorkerOptions(resources=_resources(resources), security=_security(files), wrap=wrap, **chosen)
-
-
-def _explain(failure: ClusterUnavailable | TargetError) -> CliError:
-    from fxai.distributed import TargetError
-
-    if isinstance(failure, TargetError):
-        return CliError(str(failure), "Name tools with their handlers as module:name.", cause=failure)
-    if failure.address.startswith("tls://"):
-        return CliError(str(failure), "Pass --tls-ca, --tls-cert, and --tls-key with the files of the cluster.")
-    return CliError(str(failure), "Start a scheduler: dask scheduler --host 127.0.0.1")
-
-
-def _explain_queue(failure: ClusterUnavailable | TargetError) -> CliError:
-    from fxai.distributed import TargetError
-
-    if isinstance(failure, TargetError):
-        return _explain(failure)
-    return CliError(str(failure), "Check that the database exists and that this user can write to it.")
 
 
 def _with_tracer(layer: AnyLayer) -> AnyLayer:
@@ -205,7 +180,7 @@ def _resources(given: tuple[str, ...]) -> dict[str, float]:
         except ValueError:
             number = 0.0
         if not name or not number > 0:
-            raise CliError(f"--resource must be NAME=N, got {each!r}", "Write, for example, GPU=1.", code=WRONG_USE)
+            raise wrong_use(f"--resource must be NAME=N, got {each!r}", "Write, for example, GPU=1.")
         resources[name] = number
     return resources
 
@@ -216,10 +191,10 @@ def _security(files: dict[str, str | None]) -> Security | None:
         return None
     missing = [f"--{name.replace('_', '-')}" for name, file in files.items() if file is None]
     if missing:
-        raise CliError("TLS requires three files", f"Add {' and '.join(missing)}.", code=WRONG_USE)
+        raise wrong_use("TLS requires three files", f"Add {' and '.join(missing)}.")
     for file in files.values():
         if not Path(str(file)).is_file():
-            raise CliError(f"file {file} does not exist", "Pass the path of a PEM file.", code=WRONG_USE)
+            raise wrong_use(f"file {file} does not exist", "Pass the path of a PEM file.")
     from distributed.security import Security
 
     made: Any = Security

@@ -334,7 +334,7 @@ def test_the_missing_extra_is_named(fxai: Run, monkeypatch: pytest.MonkeyPatch) 
     def nothing(_: str) -> None:
         """No module is installed."""
 
-    monkeypatch.setattr("fxai.cli.mcp_target.find_spec", nothing)
+    monkeypatch.setattr("fxai.cli.target.find_spec", nothing)
     needing = [
         fxai("mcp", "tools", TIME),
         fxai("mcp", "call", TIME, "get_current_time"),

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from fxai.cli.input import PipedInput
-from fxai.cli.question import fill_form
+from fxai.cli.input import PipedInput, fill_form
 from fxai.mcp import ElicitAnswer, Elicitation
 from tests.kit.every import every
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fxai import Destructive, Meta, Readonly, Title, Tool
+from fxai.cli.inspect import type_of
 from fxai.cli.target import read_tools
-from fxai.cli.tool_view import type_of
 from tests.kit.command_line import Run
 from tests.kit.every import every
 

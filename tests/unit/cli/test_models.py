@@ -10,9 +10,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from fxai.cli import model_list, setting
+from fxai.cli import model_list
 from fxai.cli.model_list import Entry, check_model, list_models
-from fxai.cli.option import models_like
+from fxai.cli.option import completing, model_names
 from fxai.effects import LayerOf, fx
 from fxai.messages import AuthenticationError, ModelUnavailableError
 from fxai.providers import provider_names
@@ -373,9 +373,9 @@ def test_only_the_local_model_tells_progress(monkeypatch: pytest.MonkeyPatch) ->
     def noted(_: str, **options: Any) -> None:
         given.append(options)
 
-    monkeypatch.setattr(setting, "from_name", noted)
+    monkeypatch.setattr(model_list, "from_name", noted)
     for name in ("local", "local:/x.gguf", "openai:gpt-5.5"):
-        setting.model_layer(name, print)
+        model_list.model_layer(name, print)
 
     assert [list(options) for options in given] == [["progress"], ["progress"], []]
 
@@ -403,4 +403,4 @@ def test_names_of_servers_are_completed() -> None:
     """With the colon, behind which the model is yours to say."""
     nothing: Any = None
 
-    assert models_like(nothing, nothing, "gro") == ["groq:"]
+    assert completing(model_names)(nothing, nothing, "gro") == ["groq:"]

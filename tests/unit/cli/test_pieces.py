@@ -13,9 +13,8 @@ from typing_extensions import override
 
 from fxai.cli.exit import CliError
 from fxai.cli.input import read_stdin, wake_on_signal
-from fxai.cli.progress import LoadProgress, Spinner
 from fxai.cli.run_program import BackgroundRunner
-from fxai.cli.screen import TerminalScreen
+from fxai.cli.screen import LoadProgress, Spinner, TerminalScreen
 from fxai.effects import fx
 from fxai.messages import (
     AiError,

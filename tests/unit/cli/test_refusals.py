@@ -17,8 +17,7 @@ from typing_extensions import override
 from fxai.cli.chat_view import slash_command
 from fxai.cli.command import cli
 from fxai.cli.exit import CliError, Outlet, writable
-from fxai.cli.input import PipedInput
-from fxai.cli.question import Consent
+from fxai.cli.input import Consent, LineInput, PipedInput
 from fxai.cli.serve_command import ServeArgs
 from fxai.messages import AiError, Pending, RateLimitError
 from fxai.tools.type_hints import needed_services
@@ -369,27 +368,21 @@ def test_what_only_looks_like_one_is_for_the_model(typed: str) -> None:
     assert slash_command(typed) is None
 
 
-class Person:
+class Person(LineInput):
     """Somebody who types, and what they were asked."""
 
     by_person = True
 
     def __init__(self, *lines: str) -> None:
+        super().__init__()
         self.lines = list(lines)
         self.asked: list[str] = []
 
-    def answer(self, prompt: str, /) -> str | None:
+    @override
+    def line(self, prompt: str, /) -> str | None:
         """The next line."""
         self.asked.append(prompt)
         return self.lines.pop(0)
-
-    line = answer
-
-    def back(self, line: str) -> None:
-        """Nothing."""
-
-    def keep(self, text: str) -> None:
-        """Nothing."""
 
 
 WAITING = Pending("c1", "wipe", {"disk": "a"}, "a1")

@@ -68,7 +68,7 @@ def test_a_server_that_counts_none_is_told_of(fxai: Run, monkeypatch: pytest.Mon
     ("arguments", "code", "said"),
     [
         (["tokens"], 2, "missing PROMPT. Write fxai tokens PROMPT"),
-        (["tokens", "  "], 2, "missing PROMPT"),
+        (["tokens", "  "], 2, "PROMPT is empty"),
         (["tokens", "--model", "openai:gpt-5.5", "Hi"], 1, "set OPENAI_API_KEY"),
         (["tokens", "--model", "nowhere:a", "Hi"], 2, "unknown provider 'nowhere'"),
         (["tokens", "--estimate", "--model", "local", "Hi"], 2, "--estimate cannot be used with --model"),
