@@ -40,7 +40,6 @@ from fxai.cli.run_program import BackgroundRunner
 from fxai.cli.screen import LoadProgress
 from fxai.cli.setting import (
     OpenSetting,
-    StateFile,
     StateMemory,
     close_calls,
     closing_result,
@@ -361,46 +360,30 @@ def chat(
     with BackgroundRunner() as background:
         setting, _ = read_args(args, _elicit_by(background, view, calm, lines) if lines.by_person else None)
         stores = wants_store or (lines.by_person and kept is None)
-        stored = _open_store(background, store, resume, setting.state) if stores else None
+        stored: StoreKeeper | None = None
+        if stores:
+            conversations, found = store_at(store), None
+            if resume is not None:
+                found = choose_conversation(list_conversations(background, conversations), resume.strip())
+            stored = StoreKeeper(background, conversations, found, setting.state)
         source = StateMemory(kept or Memory.in_process(), setting.state) if stored is None else stored.memory
         with LoadProgress(err, color=color, quiet=not lines.by_person) as loading:
             ready = background.hold(open_setting(setting, loading, background.value_of(source.load_state())))
-        keeper = _choose_keeper(background, ready, kept, stored, setting.state)
-        if isinstance(keeper, StoreKeeper):
-            ready = background.value_of(keeper.with_key(ready))
+        own = background.value_of(find_memory(ready, kept))
+        keeper: Keeper
+        if own is None and stored is not None:
+            keeper, ready = stored, background.value_of(stored.with_key(ready))
         elif wants_store:
             added = f"agent {ready.agent.name!r} stores the conversation in its own memory"
             raise wrong_use(added, "Remove --store and --resume.")
+        else:
+            keeper = MemoryKeeper(background, StateMemory(own or Memory.in_process(), setting.state))
+            background.value_of(close_calls(keeper.memory))
         talk = ChatSession(background, ready, keeper, calm, view, lines, err)
         if lines.by_person:
             err.write(talk.greeting(args.memory or "its memory"))
         well = talk.take_up()
         return talk.until_left() and (well or lines.by_person)
-
-
-def _open_store(
-    background: BackgroundRunner, path: str | None, resume: str | None, state: StateFile | None
-) -> StoreKeeper:
-    store = store_at(path)
-    if resume is None:
-        return StoreKeeper(background, store, state=state)
-    found = choose_conversation(list_conversations(background, store), resume.strip())
-    return StoreKeeper(background, store, found, state)
-
-
-def _choose_keeper(
-    background: BackgroundRunner,
-    ready: OpenSetting,
-    kept: Memory | None,
-    stored: StoreKeeper | None,
-    state: StateFile | None,
-) -> Keeper:
-    own = background.value_of(find_memory(ready, kept))
-    if own is None and stored is not None:
-        return stored
-    keeper = MemoryKeeper(background, StateMemory(own or Memory.in_process(), state))
-    background.value_of(close_calls(keeper.memory))
-    return keeper
 
 
 def list_chats(out: TextIO, store: str | None, *, as_json: bool) -> bool:

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Any, Final, TextIO
 
 import click
@@ -78,7 +78,10 @@ def _wrong_use(wrong: click.ClickException) -> str:
     if isinstance(wrong, click.MissingParameter) and wrong.param is not None:
         return f"missing {wrong.param.make_metavar(click.Context(cli)) or wrong.param.name}"
     if isinstance(wrong, click.BadParameter) and wrong.param is not None:
-        return f"{wrong.param.opts[0]} {_must(wrong.message)}"
+        for pattern, requirement in _REFUSALS:
+            if pattern.fullmatch(wrong.message):
+                return f"{wrong.param.opts[0]} {pattern.sub(requirement, wrong.message)}"
+        return f"{wrong.param.opts[0]} is invalid: {wrong.message}"
     message = wrong.format_message().replace("No such command", "unknown command")
     message = message.replace("Got unexpected extra", "unexpected")
     return f"{message[:1].lower()}{message[1:]}"
@@ -91,14 +94,6 @@ _REFUSALS: Final = (
     (re.compile(r"(.+) is not a valid (?:integer|float).*"), r"must be a number, got \1"),
     (re.compile(r"(.+) is not one of (.+)\."), r"must be one of \2, got \1"),
 )
-
-
-def _must(message: str) -> str:
-    """Return the requirement of an option, and the value that a user passed."""
-    for pattern, requirement in _REFUSALS:
-        if pattern.fullmatch(message):
-            return pattern.sub(requirement, message)
-    return f"is invalid: {message}"
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -287,18 +282,8 @@ def tools(out: TextIO, err: TextIO, **given: Any) -> bool:
     return show_tools(out, err, **given)
 
 
-def _providers() -> Any:
-    from fxai.lint.rule import PROVIDERS
-
-    return PROVIDERS
-
-
-def _rules() -> Any:
-    from fxai.lint.rule import RULES
-
-    return RULES
-
-
+_providers: Final = option.completing(lambda: import_module("fxai.lint.rule").PROVIDERS)
+_rules: Final = option.completing(lambda: import_module("fxai.lint.rule").RULES)
 _MORE_SCHEMA: Final = f"""{_TARGETS}
 \b
 Examples:
@@ -315,7 +300,7 @@ The command sends no request. Exit codes: 0 shown, 1 a tool cannot be sent, 2 wr
 @cli.command(epilog=_MORE_SCHEMA)
 @option.target
 @click.argument("names", nargs=-1, metavar="[TOOL]...")
-@option.value("--provider NAME", "Provider to prepare the tools for.", shell_complete=option.completing(_providers))
+@option.value("--provider NAME", "Provider to prepare the tools for.", shell_complete=_providers)
 @click.option("--api", type=click.Choice(["responses", "chat"]), help="API of OpenAI. Default: responses.")
 @option.model("Model to prepare the tools for, such as openai:NAME. Default: a recent model of the provider.")
 @click.option("--strict/--no-strict", default=None, help="Strict mode of the model. Default: not set.")
@@ -350,12 +335,10 @@ _LEVELS: Final = ("info", "warning", "error")
     "Provider. Default: all.",
     "providers",
     multiple=True,
-    shell_complete=option.completing(_providers),
+    shell_complete=_providers,
 )
 @click.option("--level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="Lowest severity.")
-@option.value(
-    "--ignore CODE", "Code of a rule to ignore.", "ignored", multiple=True, shell_complete=option.completing(_rules)
-)
+@option.value("--ignore CODE", "Code of a rule to ignore.", "ignored", multiple=True, shell_complete=_rules)
 @click.option("--rules", is_flag=True, help="List the rules and check nothing.")
 @option.shown
 def check(out: TextIO, err: TextIO, rules: bool, **given: Any) -> bool:

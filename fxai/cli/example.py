@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -49,8 +50,8 @@ class Counted(msgspec.Struct, frozen=True):
     words: int
 
 
-def _count_text(counted: Counted) -> str:
-    return f"{counted.path} has {_count(counted.lines, 'line')} and {_count(counted.words, 'word')}."
+def _count(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 count_lines: Final = Tool.make(
@@ -60,7 +61,7 @@ count_lines: Final = Tool.make(
     success=Counted,
     failure=REFUSED,
     failure_mode="return",  # the model reads the failure, and the run continues
-    to_model_output=_count_text,
+    to_model_output=lambda at: f"{at.path} has {_count(at.lines, 'line')} and {_count(at.words, 'word')}.",
     input_examples=[
         Example("How many lines are in main.py?", {"path": "main.py"}),
         Example("Count the words of data.csv", {"path": "data.csv"}),
@@ -89,10 +90,6 @@ def _listed_tool(server: str, name: str) -> dict[str, Any]:
     tools = next(each["tools"] for each in document["servers"] if each["server"] == server)
     found: dict[str, Any] = next(tool for tool in tools if tool["name"] == name)
     return found
-
-
-def _count(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 @final
@@ -218,21 +215,16 @@ def prompts(root: str | Path = ".") -> tuple[str, ...]:
 
     The last prompt names a short file, because its answer is the whole text.
     """
-    found = sorted(_text_files(Path(root)), key=lambda path: (path.name != "README.md", path.name))
+    found: list[Path] = []
+    with suppress(OSError):
+        found = [path for path in Path(root).iterdir() if _PLAIN_NAME.fullmatch(path.name) and is_readable(path)]
+    found.sort(key=lambda path: (path.name != "README.md", path.name))
     listing = ("Which files are here?",)
     if not found:
         return listing
     shortest = min(found, key=lambda path: path.stat().st_size)
     shown = (f"What does {shortest.name} say?",) if shortest.stat().st_size <= _SHOWN_BYTES else ()
     return (f"How many lines are in {found[0].name}?", *listing, *shown)
-
-
-def _text_files(root: Path) -> list[Path]:
-    """Return the files that the example can read and whose names the local model copies."""
-    try:
-        return [path for path in root.iterdir() if _PLAIN_NAME.fullmatch(path.name) and is_readable(path)]
-    except OSError:
-        return []
 
 
 agent: Final = Agent.make(

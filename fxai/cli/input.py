@@ -209,8 +209,18 @@ class TerminalInput(LineInput):
         self._editor: Any = None
         if stdout.isatty():
             with suppress(ImportError):  # Windows has its own editor
-                self._editor = import_module("readline")
-                _set_up(self._editor, tuple(words))
+                self._set_up(import_module("readline"), tuple(words))
+
+    def _set_up(self, editor: Any, words: tuple[str, ...]) -> None:
+        def complete(begun: str, at: int) -> str | None:
+            return ([word for word in words if word.startswith(begun)] + [None])[at] if begun else None
+
+        editor.set_auto_history(False)  # the history must not contain answers to questions
+        editor.set_completer_delims(" \t\n")
+        editor.set_completer(complete)
+        editor.parse_and_bind("set enable-bracketed-paste on")
+        editor.parse_and_bind("tab: complete")
+        self._editor = editor
 
     @override
     def line(self, prompt: str, /) -> str | None:
@@ -278,17 +288,6 @@ def read_entry(lines: LineInput) -> str | None:
         except KeyboardInterrupt:
             continue
     return None
-
-
-def _set_up(editor: Any, words: tuple[str, ...]) -> None:
-    def complete(begun: str, at: int) -> str | None:
-        return ([word for word in words if word.startswith(begun)] + [None])[at] if begun else None
-
-    editor.set_auto_history(False)  # the history must not contain answers to questions
-    editor.set_completer_delims(" \t\n")
-    editor.set_completer(complete)
-    editor.parse_and_bind("set enable-bracketed-paste on")
-    editor.parse_and_bind("tab: complete")
 
 
 def _drop_typeahead(stdin: TextIO) -> None:

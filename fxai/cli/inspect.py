@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 RECENT: Final = {"openai": "gpt-5.5", "anthropic": "claude-sonnet-5"}
 """A recent model of each provider."""
+_UNPREPARED: Final = (PreparationError, NameConflictError, SchemaError)
 _FLAGS: Final = {True: "strict", False: "not strict", None: "strict not set"}
 
 
@@ -179,18 +180,17 @@ def preview_request(tools: tuple[AnyTool, ...], wish: PreviewOptions) -> Request
     prepare = _preparer(wish)
     try:
         whole = prepare(tools)
-    except (PreparationError, NameConflictError, SchemaError) as error:
-        return RequestPreview(wish, tuple(_preview_alone(tool, prepare) for tool in tools), error=str(error))
+    except _UNPREPARED as error:
+        alone: list[SentTool] = []
+        for tool in tools:
+            try:
+                alone.append(_preview(tool, prepare((tool,)), prepare))
+            except _UNPREPARED as reason:
+                alone.append(SentTool(tool.name, None, error=str(reason)))
+        return RequestPreview(wish, tuple(alone), error=str(error))
     names = {tool.name for tool in tools}
     general = tuple(warning.message for warning in whole.warnings if warning.subject not in names)
     return RequestPreview(wish, tuple(_preview(tool, whole, prepare) for tool in tools), general, whole.betas)
-
-
-def _preview_alone(tool: AnyTool, prepare: Callable[[Any], PreparedTools]) -> SentTool:
-    try:
-        return _preview(tool, prepare((tool,)), prepare)
-    except (PreparationError, NameConflictError, SchemaError) as error:
-        return SentTool(tool.name, None, error=str(error))
 
 
 def _preview(tool: AnyTool, prepared: PreparedTools, prepare: Callable[[Any], PreparedTools]) -> SentTool:
@@ -327,20 +327,15 @@ def show_overview(offer: TargetTools, out: TextIO, *, color: bool | None = None)
 
 
 def _facts(data: dict[str, Any]) -> list[str]:
-    given = data["annotations"]
-    kind = data["kind"] if data["provider"] is None else data["provider"]["id"]
-    facts = [kind, *(_fact(name, value) for name, value in given.items())]
-    facts += [f"strict: {_STRICT[data['strict']]}"] if "strict" not in given and data["provider"] is None else []
+    given, own, approval = data["annotations"], data["provider"], data["needs_approval"]
+    facts = [data["kind"] if own is None else own["id"]]
+    for name, value in given.items():  # `--json` shows long values
+        stated = "" if value is True else f"={json.dumps(value, ensure_ascii=False)}"
+        facts.append(one_line(name + stated) if len(stated) <= _LONGEST_FACT else f"{name}=…")
+    facts += [f"strict: {_STRICT[data['strict']]}"] if "strict" not in given and own is None else []
     facts += [f"on failure: {data['failure_mode']}"] if data["failure"] is not None else []
-    facts += ["needs approval"] if data["needs_approval"] is True else []
-    facts += ["may need approval"] if isinstance(data["needs_approval"], str) else []
+    facts += ["needs approval"] if approval is True else ["may need approval"] if isinstance(approval, str) else []
     return facts + (["no handler"] if data["external"] else [])
-
-
-def _fact(name: str, value: Any) -> str:
-    """Return a short form of an annotation. `--json` shows long values."""
-    stated = "" if value is True else f"={json.dumps(value, ensure_ascii=False)}"
-    return one_line(name + stated) if len(stated) <= _LONGEST_FACT else f"{name}=…"
 
 
 def _rows(schema: Any) -> list[tuple[str, str, str]]:
@@ -348,18 +343,14 @@ def _rows(schema: Any) -> list[tuple[str, str, str]]:
     if not is_object(schema) or not is_object(schema.get("properties")):
         return []
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []
-    return [
-        (one_line(name) + ("" if name in required else "?"), one_line(type_of(inner)), _parameter_text(inner))
-        for name, inner in schema["properties"].items()
-    ]
-
-
-def _parameter_text(schema: Any) -> str:
-    if not is_object(schema):
-        return ""
-    stated = one_line(str(schema.get("description") or ""), 160)
-    default = schema.get("default")
-    return stated if default is None else f"{stated} (default {json.dumps(default)})".strip()
+    rows: list[tuple[str, str, str]] = []
+    for name, inner in schema["properties"].items():
+        about = inner if is_object(inner) else {}
+        stated = one_line(str(about.get("description") or ""), 160)
+        if about.get("default") is not None:
+            stated = f"{stated} (default {json.dumps(about['default'])})".strip()
+        rows.append((one_line(name) + ("" if name in required else "?"), one_line(type_of(inner)), stated))
+    return rows
 
 
 def type_of(schema: Any) -> str:
@@ -525,12 +516,6 @@ def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> 
     return len(there.tools), every
 
 
-def _layer_error(cause: Cause[Any]) -> tuple[str, str]:
-    """Return the error of a layer that could not be built, and its remedy on the command line."""
-    error = error_of(cause)
-    return error.message, _ELSEWHERE if "--debug" in error.remedy else error.remedy
-
-
 @fx.gen
 def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding, ...]], Any, Scope]:
     from fxai.lint.linter import handler_findings
@@ -538,7 +523,12 @@ def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding,
     there = yield from open_tools(offer)
     findings: tuple[Finding, ...] = ()
     if there.layer is not None:
-        findings = yield from handler_findings(there.tools, there.layer, _layer_error)
+
+        def explain(cause: Cause[Any]) -> tuple[str, str]:
+            error = error_of(cause)
+            return error.message, _ELSEWHERE if "--debug" in error.remedy else error.remedy
+
+        findings = yield from handler_findings(there.tools, there.layer, explain)
     return there, findings
 
 

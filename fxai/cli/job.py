@@ -16,7 +16,6 @@ client must not trust it more than it trusts the server.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO, final
 
 import click
@@ -198,12 +197,17 @@ def _program(job: Job, record: Record, loading: LoadProgress) -> Gen[None, Any, 
     agent = there.agent if memory is None else there.agent.with_memory(memory)
     loading.end()
     inbox = there.services.find(Inbox) or Inbox.in_process()
+
+    def steer(line: str) -> None:
+        fx.run_sync(inbox.steer(line))
+        click.echo("fxai: the next step reads this message.", err=True)
+
     for prompt in job.prompts:
         record.start(there.agent.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: record.part(part)))
         if job.durable is not None:
             shown = job.durable.make_durable(shown)
-        yield from with_typing(shown, partial(_steer, inbox)).provide_context(there.services.put(Inbox, inbox))
+        yield from with_typing(shown, steer).provide_context(there.services.put(Inbox, inbox))
         waits = None if job.durable is None else (yield from job.durable.waiting())
         if waits is not None:
             yield from fx.fail(waits)
@@ -214,11 +218,6 @@ def _program(job: Job, record: Record, loading: LoadProgress) -> Gen[None, Any, 
             yield from memory.save()
             record.state = memory.state
         record.end()
-
-
-def _steer(inbox: Inbox, line: str) -> None:
-    fx.run_sync(inbox.steer(line))
-    click.echo("fxai: the next step reads this message.", err=True)
 
 
 def _open_calls_error(waiting: tuple[Pending, ...], kit: Toolkit[Any]) -> CliError:

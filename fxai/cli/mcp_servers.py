@@ -186,7 +186,13 @@ def show_server(
     if as_json:
         out.write(json_line(listing.to_data(server), enc_hook=str))
     else:
-        _show(listing, server, out, color)
+        screen, info = console(out, color), listing.info
+        screen.print(one_line(f"{info.name or server} {info.version}"), style="bold", end="")
+        screen.print(f"  MCP {one_line(info.protocol_version)}, {len(listing.tools)} tools", style="dim")
+        if info.instructions:
+            screen.print(f"  {one_line(info.instructions, 240)}")
+        screen.print("")
+        show_overview(TargetTools(server, listing.tools), out, color=color)
     err.writelines(f"fxai: {line}\n" for line in _left_out(listing, pinned=flags["pins"] is not None))
     return listing.ok
 
@@ -200,16 +206,6 @@ def _list_tools(server: McpServer, approve: tuple[str, ...], approve_all: bool) 
         yield from connection.approve()
     bound = yield from connection.now
     return Listing(connection.info, bound.toolkit.as_tuple, connection.held_back, connection.refused)
-
-
-def _show(listing: Listing, target: str, out: TextIO, color: bool | None) -> None:
-    screen, info = console(out, color), listing.info
-    screen.print(one_line(f"{info.name or target} {info.version}"), style="bold", end="")
-    screen.print(f"  MCP {one_line(info.protocol_version)}, {len(listing.tools)} tools", style="dim")
-    if info.instructions:
-        screen.print(f"  {one_line(info.instructions, 240)}")
-    screen.print("")
-    show_overview(TargetTools(target, listing.tools), out, color=color)
 
 
 def _left_out(listing: Listing, *, pinned: bool) -> list[str]:

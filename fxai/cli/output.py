@@ -146,6 +146,10 @@ def state_data(state: PromptState) -> dict[str, Any]:
     return data
 
 
+def _other(value: object) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
 class JsonLines:
     """A presenter that writes each part with the number of its turn as JSON, and a closing object of type `done`."""
 
@@ -157,7 +161,14 @@ class JsonLines:
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Write a part. A tool result has the form that the model reads."""
-        self._write({"turn": turn, **_data(part)})
+        if isinstance(part, ToolResult):
+            data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(part, result=None))
+            data["result"] = data.pop("encoded_result")
+        else:
+            data = msgspec.to_builtins(part, enc_hook=_other)
+            if not part.metadata:
+                data.pop("metadata", None)
+        self._write({"turn": turn, **data})
 
     def end(self, summary: Summary) -> None:
         """Write the closing object."""
@@ -186,16 +197,3 @@ class AnswerOnly:
         if summary.trouble is None:
             self._out.write(clean(summary.text.rstrip("\n")) + "\n")
             self._out.flush()
-
-
-def _data(part: StreamPart) -> dict[str, Any]:
-    if isinstance(part, ToolResult):
-        data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(part, result=None))
-        data["result"] = data.pop("encoded_result")
-        return data
-    data = msgspec.to_builtins(part, enc_hook=_other)
-    return data if part.metadata else {name: value for name, value in data.items() if name != "metadata"}
-
-
-def _other(value: object) -> Any:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

@@ -13,27 +13,31 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 import msgspec
 from returns.result import Failure
+from typing_extensions import TypeVar
 
 from fxai.agents import RunDiverged, RunRecord, RunRecordError, diff_runs, replay_results, replay_turns
 from fxai.cli.exit import CliError, refusing, wrong_use
 from fxai.cli.job import AgentArgs, read_args
+from fxai.cli.prompt_view import AnyAgent
 from fxai.cli.run_list import runs_at
 from fxai.cli.run_program import error_of, value_of
 from fxai.cli.setting import Setting, open_setting
 from fxai.cli.target import load
 from fxai.durable import Runs, durable
-from fxai.effects import Exit, Failed, Gen, Layer, LayerOf, Scope, Succeeded, fx
+from fxai.effects import EffectOf, Exit, Failed, Gen, Layer, LayerOf, Scope, Succeeded, fx
 from fxai.evaluation import AnyEvaluation, Evaluation, EvaluationResult, RateChange, compare_rates, to_svg
 from fxai.messages import AiError, Prompt
 from fxai.models import LeftRunError
 from fxai.schema.display import json_line
 from fxai.storage.private_file import replace_file
+
+_A = TypeVar("_A")
 
 Answering: TypeAlias = Literal["turns", "results", "both"]
 """The recorded part of a replay: the turns of the model, the results of the tools, or both."""
@@ -50,16 +54,13 @@ def find_record(name: str, store: str | None) -> RunRecord:
     try:
         if name.endswith(_FILE):
             return RunRecord.read(name).without_secrets()
-        reading = runs_at(store).record(name).map_error(_explain)
+        remedy = f"For the file of a record, use a name that ends in {_FILE}."
+        reading = runs_at(store).record(name).map_error(lambda failure: wrong_use(str(failure), remedy))
         record: RunRecord = value_of(reading)
         return record.without_secrets()
     except RunRecordError as error:
         problem, _, remedy = str(error).rpartition(". ")
         raise wrong_use(problem, remedy) from error
-
-
-def _explain(failure: object) -> CliError:
-    return wrong_use(str(failure), f"For the file of a record, use a name that ends in {_FILE}.")
 
 
 def write_record(out: TextIO, *, run: str, file: str, store: str | None, as_json: bool = False) -> bool:
@@ -131,7 +132,7 @@ def replay(
         raise wrong_use(f"record {source!r} does not contain the prompt", "Pass --prompt TEXT.")
     setting, _ = read_args(AgentArgs(**chosen))
     runs = Runs.in_process()
-    program = fx.scoped(_replay(_with_record(setting, before, recorded), asked))
+    program = fx.scoped(_run_in(_with_record(setting, before, recorded), lambda agent: agent.execute(asked)))
     ended: Exit[Any, Any] = value_of(program.provide(durable(Layer.empty(), run=_RUN, store=runs)).exit())
     reasons = () if isinstance(ended, Succeeded) else (*ended.cause.failures, *ended.cause.defects)
     if isinstance(ended, Failed) and any(isinstance(reason, CliError | AiError) for reason in reasons):
@@ -161,9 +162,10 @@ def _with_record(setting: Setting, record: RunRecord, recorded: Answering) -> Se
 
 
 @fx.gen
-def _replay(setting: Setting, prompt: Prompt) -> Gen[Any, Any, Scope]:
+def _run_in(setting: Setting, program: Callable[[AnyAgent], EffectOf[_A, Any, Any]]) -> Gen[_A, Any, Scope]:
+    """Open the setting, and run a program with its agent."""
     there = yield from open_setting(setting, lambda _: None)
-    return (yield from there.agent.execute(prompt).provide_context(there.services))
+    return (yield from program(there.agent).provide_context(there.services))
 
 
 Form: TypeAlias = Literal["text", "json", "markdown"]
@@ -199,7 +201,12 @@ def evaluate(
         require_ready(model)
     if runs is not None:
         evaluation = msgspec.structs.replace(evaluation, runs=runs)
-    result: EvaluationResult = value_of(fx.scoped(_run(evaluation, Setting(evaluation.agent, supplied, model))))
+    whole = evaluation
+
+    def run(agent: AnyAgent) -> EffectOf[EvaluationResult, Any, Any]:
+        return msgspec.structs.replace(whole, agent=agent).run()
+
+    result = value_of(fx.scoped(_run_in(Setting(evaluation.agent, supplied, model), run)))
     changes = () if before is None else compare_rates(before, result)
     for path, text in ((store, result.to_json), (svg, lambda: to_svg(result))):
         if path is not None:
@@ -215,13 +222,6 @@ def _select(evaluation: AnyEvaluation, names: tuple[str, ...]) -> AnyEvaluation:
         problem = f"evaluation {evaluation.name!r} has no case {unknown[0]!r}"
         raise wrong_use(problem, f"Use one of: {', '.join(known)}.")
     return msgspec.structs.replace(evaluation, cases=tuple([known[name] for name in names] or known.values()))
-
-
-@fx.gen
-def _run(evaluation: AnyEvaluation, setting: Setting) -> Gen[EvaluationResult, Any, Scope]:
-    there = yield from open_setting(setting, lambda _: None)
-    runs: AnyEvaluation = msgspec.structs.replace(evaluation, agent=there.agent)
-    return (yield from runs.run().provide_context(there.services))
 
 
 def show_result(

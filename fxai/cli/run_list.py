@@ -66,11 +66,10 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
             )
             yield from fx.fail(error)
 
-    def waiting(self) -> Effect[CliError | None, CliError]:
+    @fx.gen
+    def waiting(self) -> Gen[CliError | None, CliError]:
         """Return the error if the run needs answers, or stopped just before they arrived, otherwise None."""
-        return _explain(runs_at(self.store).show(self.run)).map(self._waiting)
-
-    def _waiting(self, report: RunReport) -> CliError | None:
+        report: RunReport = yield from _explain(runs_at(self.store).show(self.run))
         if not report.questions:
             stopped = f"run {self.run!r} stopped just before its answers arrived"
             is_left = report.state.status == "stopped"
@@ -232,25 +231,19 @@ def submit_run(
     """
     runs = runs_at(store)
     if not value_of(_explain(runs.is_served(program))):
-        _require_target(program)
+        from fxai.cli.target import load_matching  # imported only if no known worker runs the program
+
+        try:
+            load_matching(program, callable, _PROGRAM)
+        except CliError as error:
+            problem = f"no worker runs {program!r}, and this command cannot load it: {error}"
+            raise wrong_use(problem, f"First start a worker: fxai runs work {program}") from error
     try:
         is_new = value_of(_explain(runs.submit(run, program, priority=priority, delay=delay)))
     except ValueError as error:
         raise wrong_use(str(error), "Name the program as in fxai runs work.") from error
     given = "submitted" if is_new else "already queued, started, or done"
     return _tell(out, {"run": run, "new": is_new}, f"{given}: {one_line(run)}", as_json=as_json)
-
-
-def _require_target(program: str) -> None:
-    from fxai.cli.target import load_matching  # imported only if no known worker runs the program
-
-    try:
-        load_matching(program, callable, _PROGRAM)
-    except CliError as error:
-        raise wrong_use(
-            f"no worker runs {program!r}, and this command cannot load it: {error}",
-            f"First start a worker: fxai runs work {program}",
-        ) from error
 
 
 def work_on(err: TextIO, *, targets: tuple[str, ...], store: str | None, concurrency: int, grace: float) -> bool:

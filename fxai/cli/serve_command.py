@@ -55,10 +55,15 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         if not self.host.strip():
             raise wrong_use("--host is empty", "Pass the address to listen on: --host 127.0.0.1")
         require_guard("--host", self.host, self.token_env, self.hosts, "use the agent")
+        plain = StreamOptions()
+
+        def error_text(failure: object) -> str:  # only users of this machine read it, who could also read the log
+            return str(model_error(failure)) if isinstance(failure, AiError) else plain.error_text(failure)
+
         return AppOptions(
             title=title,
             page=True,
-            stream=StreamOptions(error_text=_error_text) if is_local(self.host) and not self.hosts else StreamOptions(),
+            stream=StreamOptions(error_text=error_text) if is_local(self.host) and not self.hosts else plain,
             ag_ui=self.ag_ui,
             hosts=(*LOOPBACK, *self.hosts),
             origins=self.origins,
@@ -112,14 +117,6 @@ def serve(err: TextIO, *, target: str | None, **chosen: Any) -> bool:
     with LoadProgress(err) as loading:
         value_of(fx.scoped(_program(setting, wish, options, questions, loading, err)))
     return True
-
-
-def _error_text(failure: object) -> str:
-    """Return the words for a failed run. Only users of this machine read them, who could also read the log."""
-    from fxai.ui import StreamOptions
-
-    masked = StreamOptions().error_text(failure)
-    return str(model_error(failure)) if isinstance(failure, AiError) else masked
 
 
 @fx.gen

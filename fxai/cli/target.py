@@ -49,7 +49,7 @@ from typing_extensions import TypeVar
 
 from fxai.cli.exit import CliError, require_writable, wrong_use
 from fxai.cli.input import read_source
-from fxai.cli.prompt_view import AnyAgent, agent_of, binding_at_first, is_agent
+from fxai.cli.prompt_view import agent_of, binding_at_first, is_agent
 from fxai.cli.run_program import value_of
 from fxai.effects import EffectOf, LayerOf, fx
 from fxai.effects.effect import AnyEffect
@@ -114,7 +114,14 @@ def find_server(text: str, wish: ServerFlags = ServerFlags()) -> McpServer:  # n
         pins = Pins.file(wish.pins)
     used: Any = {"name": name, "pins": pins, "timeout": patience, "elicit": wish.elicit}
     if location.startswith(_URL):
-        _check_url(location)
+        try:
+            parts = urlsplit(location)
+            _ = parts.port  # raises for a port that is not a number
+            problem = "" if parts.hostname else "the host is missing"
+        except ValueError as error:
+            problem = str(error)
+        if problem:
+            raise wrong_use(f"SERVER is not a valid URL: {location!r}: {problem}", "Correct the URL.")
         token = os.environ.get(TOKEN + name.upper().replace("-", "_")) if name else None
         token = token if wish.token_env is None else read_secret(wish.token_env)
         server = http(location, token=token, **used)
@@ -128,17 +135,6 @@ def find_server(text: str, wish: ServerFlags = ServerFlags()) -> McpServer:  # n
         env = {variable: read_secret(variable) for variable in wish.env}
         server = stdio(*_words(location), env=env, **used)
     return server.prefix(f"{name}_") if name else server
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises for a port that is not a number
-        problem = "" if parts.hostname else "the host is missing"
-    except ValueError as error:
-        problem = str(error)
-    if problem:
-        raise wrong_use(f"SERVER is not a valid URL: {url!r}: {problem}", "Correct the URL.")
 
 
 def require_mcp() -> None:
@@ -222,7 +218,11 @@ def load_matching(target: str, fits: _Fits, what: str) -> Any:
             kind = (
                 f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"
             )
-            raise wrong_use(f"{target} is {kind}, not {what}", _instead(module, fits, location))
+            there = [f"{location}:{name}" for name in vars(module) if _holds(module, name, fits)]
+            others = (
+                f"Try {', '.join(there[:4])}." if there else f"No value in {location} matches. Name another module."
+            )
+            raise wrong_use(f"{target} is {kind}, not {what}", others)
     except (KeyboardInterrupt, CliError):
         raise
     except BaseException as raised:  # an attribute can raise any exception
@@ -246,13 +246,6 @@ def _holds(value: Any, name: str, fits: _Fits) -> bool:
         return fits(getattr(value, name, None))
     except Exception:  # do not suggest an attribute that raises an exception
         return False
-
-
-def _instead(module: ModuleType, fits: _Fits, location: str) -> str:
-    there = [name for name in vars(module) if _holds(module, name, fits)]
-    if not there:
-        return f"No value in {location} matches. Name another module."
-    return f"Try {', '.join(f'{location}:{name}' for name in there[:4])}."
 
 
 def _module(location: str, target: str) -> ModuleType:
@@ -520,7 +513,12 @@ def _tools_of(target: str, value: Any) -> TargetTools:
         return _together(target, [_tools_of(target, each) for each in value])
     kind: Any = cast("type[object]", type(value))
     if is_agent(value):
-        return _tools_of_agent(target, agent_of(value))
+        agent = agent_of(value)
+        binding = binding_at_first(agent)
+        prompt = None if agent.prompt is None else agent.prompt.name
+        if binding.is_plain:
+            return TargetTools(target, binding.toolkit.as_tuple, prompt=prompt)
+        return TargetTools(target, source=binding.open(), prompt=prompt)
     if kind is Toolkit:
         return TargetTools(target, value.as_tuple)
     if issubclass(kind, Tool):
@@ -529,14 +527,6 @@ def _tools_of(target: str, value: Any) -> TargetTools:
     if bound is not None:
         return TargetTools(target, bound.toolkit.as_tuple, bound.layer)
     return TargetTools(target, source=ToolSource.of(value).open)
-
-
-def _tools_of_agent(target: str, agent: AnyAgent) -> TargetTools:
-    binding = binding_at_first(agent)
-    prompt = None if agent.prompt is None else agent.prompt.name
-    if binding.is_plain:
-        return TargetTools(target, binding.toolkit.as_tuple, prompt=prompt)
-    return TargetTools(target, source=binding.open(), prompt=prompt)
 
 
 def _together(target: str, parts: list[TargetTools]) -> TargetTools:
