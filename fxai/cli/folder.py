@@ -14,7 +14,6 @@ import os
 import re
 import stat
 import unicodedata
-from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final, get_args
@@ -236,38 +235,6 @@ REFUSED: Final[Schema[UnreadablePath]] = Schema[UnreadablePath].of(
 """The schema of a `UnreadablePath`. Its JSON form is one line of text, because small models read lines best."""
 
 
-class Folder(Service):
-    """A folder. Its methods refuse paths outside the folder, also if a link leads there."""
-
-    @abstractmethod
-    def names(self, path: str) -> Effect[tuple[str, ...], UnreadablePath]:
-        """Return the names in the folder `path`, sorted, without hidden names. A slash ends the name of a folder."""
-
-    @abstractmethod
-    def text(self, path: str) -> Effect[str, UnreadablePath]:
-        """Return the text of the file `path`: UTF-8, at most 2 MB, and no file that can contain secrets."""
-
-
-def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
-    """Return the layer of a folder of this computer.
-
-    Args:
-        root: The path of the folder.
-        secrets: True to also read files that can contain secrets: hidden files, keys, and files with a text like a
-            password. Default: False.
-    """
-    return Layer.sync(Folder, lambda: _OnDisk(Path(root).resolve(), secrets=secrets))
-
-
-def is_readable(path: Path) -> bool:
-    """Return True if the folder of `path` allows a program to read the text of `path`, without secrets."""
-    try:
-        _OnDisk(path.parent.resolve(), secrets=False).read(path.name)
-    except _RefusedError:
-        return False
-    return True
-
-
 @final
 class _RefusedError(Exception):
     """Carries a `UnreadablePath` out of a worker thread."""
@@ -283,18 +250,20 @@ def _in_thread(f: Callable[[], _A]) -> Effect[_A, UnreadablePath]:
     )
 
 
-@final
-class _OnDisk(Folder):
+class Folder(Service):
+    """A folder of this computer. Its methods refuse paths outside the folder, also if a link leads there."""
+
     def __init__(self, root: Path, *, secrets: bool) -> None:
-        self._root = root
+        """Use the folder `root`. With `secrets`, also read files that can contain secrets."""
+        self._root = root.resolve()
         self._secrets = secrets
 
-    @override
     def names(self, path: str) -> Effect[tuple[str, ...], UnreadablePath]:
+        """Return the names in the folder `path`, sorted, without hidden names. A slash ends the name of a folder."""
         return _in_thread(lambda: _names(self._inside(path), path))
 
-    @override
     def text(self, path: str) -> Effect[str, UnreadablePath]:
+        """Return the text of the file `path`: UTF-8, at most 2 MB, and no file that can contain secrets."""
         return _in_thread(lambda: self.read(path))
 
     def _inside(self, path: str) -> Path:
@@ -321,6 +290,26 @@ class _OnDisk(Folder):
         return text
 
 
+def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
+    """Return the layer of a folder of this computer.
+
+    Args:
+        root: The path of the folder.
+        secrets: True to also read files that can contain secrets: hidden files, keys, and files with a text like a
+            password. Default: False.
+    """
+    return Layer.sync(Folder, lambda: Folder(Path(root), secrets=secrets))
+
+
+def is_readable(path: Path) -> bool:
+    """Return True if the folder of `path` allows a program to read the text of `path`, without secrets."""
+    try:
+        Folder(path.parent, secrets=False).read(path.name)
+    except _RefusedError:
+        return False
+    return True
+
+
 def _names(folder: Path, path: str) -> tuple[str, ...]:
     try:
         with os.scandir(folder) as entries:
@@ -333,8 +322,14 @@ def _names(folder: Path, path: str) -> tuple[str, ...]:
 
 
 def _text(file: Path, path: str) -> str:
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        data = _read_regular(file)
+        if not stat.S_ISREG(file.stat().st_mode):  # some devices act when a program opens them
+            raise _RefusedError("no file", path)
+        with os.fdopen(os.open(file, flags), "rb") as opened:
+            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise _RefusedError("no file", path)
+            data = opened.read(_LARGEST + 1)
         if len(data) > _LARGEST:
             raise _RefusedError("larger than 2 MB", path)
         if b"\0" in data:
@@ -351,14 +346,3 @@ def _problem_of(error: OSError) -> Problem:
         return "no file"
     is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
     return "no such file" if is_missing or error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else "not readable"
-
-
-def _read_regular(file: Path) -> bytes:
-    """Return the start of a regular file. Raises `IsADirectoryError` for folders, pipes, and devices."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    if not stat.S_ISREG(file.stat().st_mode):  # some devices act when a program opens them
-        raise IsADirectoryError(errno.EISDIR, "no regular file", str(file))
-    with os.fdopen(os.open(file, flags), "rb") as opened:
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise IsADirectoryError(errno.EISDIR, "no regular file", str(file))
-        return opened.read(_LARGEST + 1)

@@ -564,32 +564,24 @@ _FLAG_STYLES: Final = {"strict": "green", "not strict": "yellow", "not sent": "r
 
 def show_request(request: RequestPreview, out: TextIO, *, color: bool | None = None) -> None:
     """Write the form of each tool in a request, with its warnings."""
-    screen = console(out, color)
+    screen, wish = console(out, color), request.wish
+    to = " ".join(part for part in (wish.provider, wish.api) if part)
     for number, tool in enumerate(request.tools):
-        if number:
-            screen.print()
-        _show_tool(tool, request, screen)
+        screen.print(f"{chr(10) if number else ''}{one_line(tool.name)}", style="bold", end="")
+        screen.print(f": {tool.flag}", style=_FLAG_STYLES.get(tool.flag, "dim"), end="")
+        renamed = f", sent as {tool.sent_as}" if tool.sent_as not in (None, tool.name) else ""
+        screen.print(f" at {to} ({wish.of_model}){renamed}")
+        for warning in (*tool.warnings, *filter(None, [tool.error])):
+            screen.print(f"  ! {one_line(warning)}", style="yellow" if tool.error is None else "red")
+        for kind, lines in (("rewritten", tool.rewritten), ("weakened", tool.weakened)):
+            for line in lines:
+                screen.print(f"  ~ {kind}: {one_line(line)}", style="dim")
+        if tool.sent is not None:
+            screen.print(indent_json(tool.sent))
     for warning in request.warnings:
         screen.print(f"! {one_line(warning)}", style="yellow")
     if request.betas:
         screen.print(f"beta features: {', '.join(request.betas)}")
-
-
-def _show_tool(tool: SentTool, request: RequestPreview, screen: Console) -> None:
-    wish = request.wish
-    to = " ".join(part for part in (wish.provider, wish.api) if part)
-    screen.print(one_line(tool.name), style="bold", end="")
-    screen.print(f": {tool.flag}", style=_FLAG_STYLES.get(tool.flag, "dim"), end="")
-    renamed = f", sent as {tool.sent_as}" if tool.sent_as not in (None, tool.name) else ""
-    screen.print(f" at {to} ({wish.of_model}){renamed}")
-    for warning in (*tool.warnings, *filter(None, [tool.error])):
-        screen.print(f"  ! {one_line(warning)}", style="yellow" if tool.error is None else "red")
-    for line in tool.rewritten:
-        screen.print(f"  ~ rewritten: {one_line(line)}", style="dim")
-    for line in tool.weakened:
-        screen.print(f"  ~ weakened: {one_line(line)}", style="dim")
-    if tool.sent is not None:
-        screen.print(indent_json(tool.sent))
 
 
 _LISTED: Final[dict[Severity, int]] = {"error": 20, "warning": 5, "info": 5}

@@ -7,27 +7,11 @@
 >>> list_models(("openai:gpt-audio",))[0].can.structured
 'by a tool'
 
-`show_models` writes the models as a table or as JSON:
-
->>> import io
->>> out = io.StringIO()
->>> show_models(out, names=("local",), as_json=True)
-True
->>> '"name":"local"' in out.getvalue()
-True
-
 `check_models` requests the page of each model from its provider. The page shows whether the provider accepts the key
 and has the model. The provider generates nothing and charges nothing. fxai does not check models in this process:
 
 >>> [entry.checked for entry in check_models(list_models(("local",)))]
 [False]
-
-`count_tokens` shows the number of tokens of a prompt:
-
->>> count_tokens(out := io.StringIO(), io.StringIO(), prompt="How are you today?", estimate=True)
-True
->>> print(out.getvalue().strip())
-9 tokens, estimated from the length of the text
 """
 
 from __future__ import annotations

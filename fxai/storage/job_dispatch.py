@@ -33,19 +33,11 @@ class ClaimedJob(msgspec.Struct, frozen=True):
 
     kind: str
     id: str
-    attempt: int
-    """The number of workers that have received the job, starting at 1. Earlier workers died or ended."""
     text: str
     damage: str = ""
     """The error in the row of the database, or an empty string for a valid job."""
-
-
-class _Given(msgspec.Struct, frozen=True):
-    """A job that DBOS delivers."""
-
-    kind: str
-    id: str
-    text: object
+    attempt: int = 0
+    """The number of workers that have received the job, starting at 1. Earlier workers died or ended."""
 
 
 class _JobEnd(msgspec.Struct, frozen=True):
@@ -65,7 +57,7 @@ class Dispatcher:
         self._held = ExitStack()
         self._wakes: dict[Callable[[], object], int] = {}  # by worker: its maximum number of jobs
         self._turn = threading.Lock()
-        self._arrived: dict[str, _Given] = {}  # by ID, in the order of arrival
+        self._arrived: dict[str, ClaimedJob] = {}  # by ID, in the order of arrival
         self._futures: dict[str, list[Future[_JobEnd]]] = {}  # for jobs that arrived and have not ended
         self._ended: dict[str, tuple[float, str | None]] = {}  # end times of jobs whose results DBOS writes
         self._strange: dict[str, float] = {}  # jobs that did not arrive, with the time of their first check
@@ -139,7 +131,9 @@ class Dispatcher:
                     self._wait_for_results()
                     self._end_dbos(0)
                 if self._lock.holds():
-                    self._table.give_back(self.name, running=self._own_jobs())
+                    with self._turn:
+                        own = self._futures.keys() | self._ended.keys()
+                    self._table.give_back(self.name, running=own)
             finally:
                 if not self._wakes:
                     self._end_dbos(0)
@@ -187,7 +181,8 @@ class Dispatcher:
                 self._futures[job].append(future)
             else:
                 self._futures[job] = [future]
-                self._arrived[job] = _Given(kind, job, text)
+                damage = "" if isinstance(text, str) else "the row in the database does not contain the text of a job"
+                self._arrived[job] = ClaimedJob(kind, job, text if isinstance(text, str) else "", damage)
         for wake in [*self._wakes]:
             wake()
         end = await asyncio.wrap_future(future)
@@ -213,7 +208,7 @@ class Dispatcher:
             with self._turn:
                 self._arrived = {one.id: one for one in given} | self._arrived
             raise
-        return [_claim_of(one, 1 + losses.get(one.id, 0)) for one in given]
+        return [msgspec.structs.replace(one, attempt=1 + losses.get(one.id, 0)) for one in given]
 
     def end(self, job: str, text: str, *, is_failure: bool = False) -> None:
         """Let DBOS write the result of a job. DBOS ignores it if the job was cancelled or has another worker."""
@@ -239,7 +234,8 @@ class Dispatcher:
         Args:
             seen: The jobs of this process in the database.
         """
-        stopped = seen.stopping - self._taken_jobs()
+        with self._turn:
+            stopped = seen.stopping - (self._futures.keys() - self._arrived.keys())
         self._table.confirm_cancelled({job: self.drop(job) for job in stopped})
         now = time.monotonic()
         with self._turn:
@@ -259,14 +255,6 @@ class Dispatcher:
     def holds(self) -> bool:
         """Return True if this process has its lock. Otherwise, other workers consider it dead."""
         return self._lock.holds()
-
-    def _taken_jobs(self) -> set[str]:
-        with self._turn:
-            return self._futures.keys() - self._arrived.keys()
-
-    def _own_jobs(self) -> set[str]:
-        with self._turn:
-            return self._futures.keys() | self._ended.keys()
 
     def _wait_for_results(self) -> None:
         """Wait at most 10 seconds until DBOS has written the results of the ended jobs."""
@@ -298,9 +286,3 @@ def _register(kind: str) -> None:
         decorate: Any = DBOS.workflow(name=kind, max_recovery_attempts=None)
         decorate(run_job)
         _registered.add(kind)
-
-
-def _claim_of(given: _Given, attempt: int) -> ClaimedJob:
-    if isinstance(given.text, str):
-        return ClaimedJob(given.kind, given.id, attempt, given.text)
-    return ClaimedJob(given.kind, given.id, attempt, "", "the row in the database does not contain the text of a job")

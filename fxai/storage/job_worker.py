@@ -8,20 +8,19 @@ True
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 import anyio
-import msgspec
 
 from fxai.effects import thread
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import in_thread
-from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf
-from fxai.effects.fiber import Fiber, run_fiber
+from fxai.effects.effect import AnyEffect, EffectOf
+from fxai.effects.fiber import run_fiber
 from fxai.effects.waker import Waker
 from fxai.storage.job_dispatch import ClaimedJob, Dispatcher
 from fxai.storage.job_table import Held, JobTable
@@ -72,32 +71,7 @@ class Job:
 
 
 @final
-class JobWorkerOptions(msgspec.Struct, frozen=True):
-    """The options of a worker, as in `WorkQueue.serve`."""
-
-    concurrency: int = 16
-    grace: float = 30.0
-    attempts: int = 4
-    retention: float = 30 * 86_400.0
-
-
-def serve_jobs(
-    table: JobTable,
-    location: Path | str,
-    handlers: Mapping[str, Callable[[Job], AnyEffect]],
-    options: JobWorkerOptions,
-    on_ready: Callable[[str], object] | None,
-) -> AnyEffect:
-    """Return the effect of `WorkQueue.serve`."""
-
-    def serve(fiber: Fiber) -> Awaitable[Exit[Any, OSError]]:
-        return _Worker(table, location, handlers, options, fiber.env).run(on_ready)
-
-    return AwaitExit(serve)
-
-
-@final
-class _Worker:
+class Worker:
     """A worker with its lock. Blocking work runs in threads. All other code runs in the event loop of its effect."""
 
     def __init__(
@@ -105,17 +79,25 @@ class _Worker:
         table: JobTable,
         location: Path | str,
         handlers: Mapping[str, Callable[[Job], AnyEffect]],
-        options: JobWorkerOptions,
         env: Any,
+        *,
+        concurrency: int,
+        grace: float,
+        attempts: int,
+        retention: float,
     ) -> None:
+        """Create a worker. `env` is the environment of its effect. The other parameters are as in `WorkQueue.serve`."""
         self._table = table
         self._location = location
         self._handlers = dict(handlers)
-        self._options = options
         self._env = env
+        self._concurrency = concurrency
+        self._grace = grace
+        self._attempts = attempts
+        self._retention = retention
         self._dispatcher = cast(Dispatcher, None)  # until `_open`
         self._held = ExitStack()
-        self._limiter = anyio.CapacityLimiter(options.concurrency + 4)
+        self._limiter = anyio.CapacityLimiter(concurrency + 4)
         self._running: dict[str, anyio.CancelScope] = {}
         self._cancelled: set[str] = set()
         self._wake = Waker()
@@ -145,7 +127,7 @@ class _Worker:
         return Failed(Cause((Fail(self._failure or OSError("the worker has ended")),)))
 
     def _open(self) -> None:
-        self._dispatcher = Dispatcher.join(self._location, self._handlers, self._options.concurrency, self._wake)
+        self._dispatcher = Dispatcher.join(self._location, self._handlers, self._concurrency, self._wake)
         self._held.callback(self._dispatcher.leave, self._wake)
 
     def _close(self) -> None:
@@ -183,7 +165,7 @@ class _Worker:
 
     async def _claim(self, jobs: TaskGroup) -> None:
         while not self._is_ending:
-            free = self._options.concurrency - len(self._running)
+            free = self._concurrency - len(self._running)
             if free > 0 and self._dispatcher.has_jobs():
                 for job in await self._try(partial(self._dispatcher.take, self._handlers, free)) or []:
                     self._running[job.id] = anyio.CancelScope()
@@ -211,8 +193,8 @@ class _Worker:
         if not self._running:
             return
         async with anyio.create_task_group() as stopping:
-            stopping.start_soon(self._in_thread, partial(self._dispatcher.stop, self._wake, self._options.grace + 1))
-            with anyio.move_on_after(self._options.grace):
+            stopping.start_soon(self._in_thread, partial(self._dispatcher.stop, self._wake, self._grace + 1))
+            with anyio.move_on_after(self._grace):
                 while self._running:
                     await self._wake.wait()
             for scope in self._running.values():
@@ -232,7 +214,7 @@ class _Worker:
             self._wake()
 
     async def _answer(self, claimed: ClaimedJob, scope: anyio.CancelScope) -> None:
-        if claimed.damage or claimed.attempt > self._options.attempts:
+        if claimed.damage or claimed.attempt > self._attempts:
             lost = f"{claimed.attempt - 1} workers died while they ran the job"
             self._dispatcher.end(claimed.id, claimed.damage or lost, is_failure=True)
             return
@@ -246,7 +228,8 @@ class _Worker:
             if claimed.id in self._cancelled:
                 await self._try(partial(self._table.confirm_cancelled, {claimed.id: job.last_words}))
         elif end is not None:
-            why = _why(end.cause)
+            error, failures = end.cause.squash(), end.cause.failures
+            why = str(failures[0]) if failures else f"{type(error).__name__}: {error}"
             warn("job %r of the kind %r failed: %s", claimed.id, claimed.kind, why)
             self._dispatcher.end(claimed.id, why, is_failure=True)
 
@@ -270,30 +253,17 @@ class _Worker:
         workers = self._table.jobs_by_worker()
         held = workers.pop(self._dispatcher.name, Held())
         lost = self._dispatcher.look(held)
-        if lost:
-            self._recover(held, lost)
+        if lost:  # release jobs that DBOS took but did not deliver, and cancel jobs that it cannot deliver
+            losses = self._table.losses([*lost])
+            hopeless = [job for job, times in losses.items() if times >= self._attempts]
+            self._table.cancel(hopeless)
+            self._table.confirm_cancelled(dict.fromkeys(hopeless))
+            self._table.give_back(self._dispatcher.name, running=held.running - lost)
         for other in workers:
             self._dispatcher.bury(other)
-        self._sweep()
-        return held
-
-    def _recover(self, held: Held, lost: set[str]) -> None:
-        """Release jobs that DBOS took but did not deliver. Cancel jobs that DBOS cannot deliver."""
-        losses = self._table.losses([*lost])
-        hopeless = [job for job, times in losses.items() if times >= self._options.attempts]
-        self._table.cancel(hopeless)
-        self._table.confirm_cancelled(dict.fromkeys(hopeless))
-        self._table.give_back(self._dispatcher.name, running=held.running - lost)
-
-    def _sweep(self) -> None:
         now = time.time()
         if now - self._swept > _SWEEP:
             self._swept = now
-            while self._table.remove_old(now - self._options.retention):
+            while self._table.remove_old(now - self._retention):
                 pass
-
-
-def _why(cause: Cause[Any]) -> str:
-    error = cause.squash()
-    failures = cause.failures
-    return str(failures[0]) if failures else f"{type(error).__name__}: {error}"
+        return held

@@ -29,7 +29,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast, final
@@ -39,10 +39,11 @@ import msgspec
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import attempt_async, in_thread, succeed
 from fxai.effects.effect import AwaitExit, Effect, EffectOf
+from fxai.effects.fiber import Fiber
 from fxai.effects.scope import NOTHING, Scope, acquire_release
 from fxai.effects.waker import Waker, result_of
 from fxai.storage.job_table import JobState, JobTable, NewJob, location_of, read_location
-from fxai.storage.job_worker import Job, JobWorkerOptions, serve_jobs
+from fxai.storage.job_worker import Job, Worker
 from fxai.storage.private_file import warn
 from fxai.storage.worker_lock import is_served
 
@@ -294,10 +295,12 @@ class WorkQueue:
         Fails with:
             OSError: If the database refuses, or the worker lost its lock. The worker has interrupted its jobs.
         """
-        options = JobWorkerOptions(concurrency, grace, attempts, retention)
-        return cast(
-            "EffectOf[Never, OSError, _R]", serve_jobs(self._table, self._location, handlers, options, on_ready)
-        )
+        options: Any = {"concurrency": concurrency, "grace": grace, "attempts": attempts, "retention": retention}
+
+        def start(fiber: Fiber) -> Awaitable[Exit[Any, OSError]]:
+            return Worker(self._table, self._location, cast(Any, handlers), fiber.env, **options).run(on_ready)
+
+        return cast("EffectOf[Never, OSError, _R]", AwaitExit(start))
 
 
 def new_job(kind: str, job: str, text: str, *, priority: int = 0, delay: float = 0.0) -> NewJob:
