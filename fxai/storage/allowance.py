@@ -34,6 +34,10 @@ from typing import Any, Final, Literal, LiteralString, TypeAlias, final
 import msgspec
 from typing_extensions import override
 
+from fxai.storage import postgres
+from fxai.storage.database import DatabasePool, database_path, transact
+from fxai.storage.pool import Pool
+
 LEASE: Final = 60.0
 """Seconds until a reservation ends if its owner does not renew it."""
 
@@ -319,8 +323,6 @@ class Allowances(ABC):
         Raises:
             ValueError: If no file can have this path.
         """
-        from fxai.storage.database import database_path  # it imports the database support
-
         return SqliteAllowances(database_path(path))
 
     @staticmethod
@@ -536,8 +538,6 @@ class SqliteAllowances(Allowances):
     """Limits in a private SQLite file, which processes of one machine share."""
 
     def __init__(self, path: Path) -> None:
-        from fxai.storage.database import DatabasePool  # it imports the database support
-
         self._pool = DatabasePool(path, *_TABLES)
 
     @override
@@ -547,8 +547,6 @@ class SqliteAllowances(Allowances):
     @override
     @contextmanager
     def _transact(self, keys: list[str]) -> Generator[Rows]:
-        from fxai.storage.database import transact  # it imports the database support
-
         with self._pool.take(transact) as database:
             yield _DatabaseRows(database, "?", keys)
 
@@ -558,8 +556,6 @@ class PostgresAllowances(Allowances):
     """Limits in a PostgreSQL database, which many machines share. Requires the extra `postgres`."""
 
     def __init__(self, url: str) -> None:
-        from fxai.storage.pool import Pool  # few programs need it
-
         self._url = url
         self._pool: Pool[Any] = Pool(self._connect, lambda database: not database.closed)
         self._ahead = 0.0  # seconds by which the clock of the server is ahead
@@ -570,9 +566,7 @@ class PostgresAllowances(Allowances):
         return PostgresAllowances, (self._url,)
 
     def _connect(self) -> AbstractContextManager[Any]:
-        from fxai.storage.postgres import connect  # it imports the database support
-
-        return connect(self._url, *_TABLES)
+        return postgres.connect(self._url, *_TABLES)
 
     @override
     def stay_open(self) -> AbstractContextManager[None]:
@@ -583,10 +577,8 @@ class PostgresAllowances(Allowances):
     def _transact(self, keys: list[str]) -> Generator[Rows]:
         @contextmanager
         def start(database: Any) -> Generator[None]:
-            from fxai.storage.postgres import lock  # it imports the database support
-
             with database.transaction():
-                lock(database, [f"fxai allowance: {key}" for key in keys])
+                postgres.lock(database, [f"fxai allowance: {key}" for key in keys])
                 self._compare_clocks(database)
                 yield
 

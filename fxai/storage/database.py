@@ -67,7 +67,10 @@ def connect(path: Path, *tables: str, any_thread: bool = False) -> Generator[Con
         size = _protect(path, tables)
     try:
         with closing(_open(path, any_thread=any_thread)) as database:
-            _check_size(path, database, size)
+            database.execute("PRAGMA schema_version")  # it reads the first page
+            pages: tuple[int] = database.execute("PRAGMA page_size").fetchone()
+            if size % pages[0]:  # SQLite would read the missing bytes as zeros
+                raise OSError(f"{path} is damaged: it ends inside a page. Restore it from a backup.")
             _prepare(database, tables)
             yield database
     except UnicodeEncodeError as error:
@@ -195,14 +198,6 @@ def _prepare(database: Connection, tables: tuple[str, ...]) -> None:
             time.sleep(0.005)
         else:
             return
-
-
-def _check_size(path: Path, database: Connection, size: int) -> None:
-    """Refuse a file that ends inside a page, because SQLite reads the missing bytes as zeros."""
-    database.execute("PRAGMA schema_version")  # it reads the first page
-    pages: tuple[int] = database.execute("PRAGMA page_size").fetchone()
-    if size % pages[0]:
-        raise OSError(f"{path} is damaged: it ends inside a page. Restore it from a backup.")
 
 
 def _protect(path: Path, tables: tuple[str, ...]) -> int:

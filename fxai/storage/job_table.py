@@ -23,10 +23,10 @@ import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from functools import partial, wraps
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from time import monotonic, time
+from time import time
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar, cast, final
 
 import msgspec
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     import os
     import sqlite3
 
-    from sqlalchemy import Connection, Dialect, Engine
-    from sqlalchemy.pool import ConnectionPoolEntry
+    from sqlalchemy import Connection, Engine
 
 _A = TypeVar("_A")
 _P = ParamSpec("_P")
@@ -71,7 +70,6 @@ _TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS fxai_job_open ON fxai_job (id) WHERE cancelled > 0 AND ended = 0",
     "CREATE TABLE IF NOT EXISTS fxai_job_dbos (version TEXT PRIMARY KEY)",
 )
-_IDLE: Final = 1.0  # idle seconds of a connection before fxai tests it
 _LOCK: Final = 0x6678_6169  # a lock of PostgreSQL, for programs that create the tables at the same time
 _MIDDLE: Final = 1 << 30  # the lowest priority of DBOS is 1, and it runs first
 _CHUNK: Final = 500
@@ -491,39 +489,22 @@ def _postgres_engine(url: str) -> Engine:
         make_url(url).set(drivername="postgresql+psycopg"),
         pool_size=8,
         max_overflow=24,
+        pool_pre_ping=True,  # replaces a connection that broke while it was idle
         connect_args={"connect_timeout": 30, "application_name": "fxai"},
     )
-    event.listen(engine, "connect", _refuse_pickle)
-    event.listen(engine, "checkin", _note_use)
-    event.listen(engine, "checkout", partial(_test_idle, engine.dialect))
+
+    @event.listens_for(engine, "connect")
+    def refuse_pickle(database: Any, _: object) -> None:
+        from psycopg.adapt import Loader
+
+        class Refusing(Loader):
+            def load(self, data: Any) -> str:
+                return _read_text(bytes(data))
+
+        for kind in ("text", "varchar"):
+            database.adapters.register_loader(kind, Refusing)
+
     return engine
-
-
-def _note_use(_: object, record: ConnectionPoolEntry) -> None:
-    record.info["used"] = monotonic()
-
-
-def _test_idle(dialect: Dialect, database: Any, record: ConnectionPoolEntry, _: object) -> None:
-    """Replace a connection that broke while it was idle. A test before each use would add a fifth more statements."""
-    from sqlalchemy.exc import DisconnectionError
-
-    if monotonic() - record.info.get("used", 0.0) < _IDLE:
-        return
-    try:
-        dialect.do_ping(database)
-    except Exception as error:
-        raise DisconnectionError(str(error)) from error
-
-
-def _refuse_pickle(database: Any, _: object) -> None:
-    from psycopg.adapt import Loader
-
-    class Refusing(Loader):
-        def load(self, data: Any) -> str:
-            return _read_text(bytes(data))
-
-    for kind in ("text", "varchar"):
-        database.adapters.register_loader(kind, Refusing)
 
 
 # -- locations

@@ -111,14 +111,15 @@ class Selection(msgspec.Struct, frozen=True):
 
     def choose(self, states: Iterable[Any], columns: Columns) -> list[Any]:
         """Return the selected states of all states."""
-        found = [(-number, name, state) for state in states for name, number, _ in [columns.of(state)]]
-        found = [one for one in found if one[1].startswith(self.prefix) and self._has_mark(one[2], columns)]
+        marked = [(columns.of(state), state) for state in states]
+        found = [
+            (-number, name, state)
+            for (name, number, mark), state in marked
+            if name.startswith(self.prefix) and self.mark in (None, mark)
+        ]
         if self.after is not None:
             found = [one for one in found if one[:2] > (-self.after[0], self.after[1])]
         return [state for _, _, state in sorted(found, key=lambda one: one[:2])[: self.most]]
-
-    def _has_mark(self, state: Any, columns: Columns) -> bool:
-        return self.mark is None or columns.of(state)[2] == self.mark
 
 
 @final

@@ -171,23 +171,20 @@ class PostgresJournal(Journal[Any]):
         pool = pool_of(self._url, *_TABLES)
         newest = {**self._key, "batch": _FIRST}
         rows = retry_away(lambda: pool.read(_NEWEST, newest), pool, lambda: True, seconds=LEASE)
-        try:
-            return f(self._few(rows))
-        except _MoreEntriesError:
-            return self._read_all(f)
 
-    def _few(self, rows: list[Any]) -> Iterator[Entry[Any]]:
-        """Yield the newest entries. A single statement reads them, so no transaction is necessary."""
-        yield from self._read(rows)
-        if rows and rows[0][0] > _FIRST:
-            raise _MoreEntriesError
+        def newest_entries() -> Iterator[Entry[Any]]:  # a single statement reads them, so no transaction is necessary
+            yield from self._read(rows)
+            if rows and rows[0][0] > _FIRST:
+                raise _MoreEntriesError
 
-    def _read_all(self, f: Callable[[Iterator[Entry[Any]]], _A]) -> _A:
-        def read(database: Connection[Any]) -> _A:
+        def read_all(database: Connection[Any]) -> _A:
             database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # a consistent snapshot
             return f(self._entries(database))
 
-        return self._transact(read)
+        try:
+            return f(newest_entries())
+        except _MoreEntriesError:
+            return self._transact(read_all)
 
     def _entries(self, database: Connection[Any]) -> Iterator[Entry[Any]]:
         rows = database.execute(_NEWEST, {**self._key, "batch": _FIRST}).fetchall()
@@ -236,7 +233,8 @@ class PostgresJournal(Journal[Any]):
             if entry is not None:
                 at = entry.number, len(entry.parts)
             else:
-                at = (newest[0] if newest else self._find_last(database)) + 1, 0
+                last: Any = newest or database.execute(_LAST, self._key).fetchone()
+                at = last[0] + 1, 0
             row = (self._kind, self._name, *at, data)
             if state_text is None:
                 database.execute(_INSERT, row)
@@ -244,10 +242,6 @@ class PostgresJournal(Journal[Any]):
                 database.execute(_INSERT_WITH_STATE, (*row, self._kind, self._name, state_text, number, mark))
 
         self._transact(append, repeats=self._epoch is not None)
-
-    def _find_last(self, database: Connection[Any]) -> int:
-        row: Any = database.execute(_LAST, self._key).fetchone()
-        return int(row[0])
 
     def _start(self, database: Connection[Any], token: str) -> bool:
         """Wait for other programs that append. Return True if the server already committed an append with this token.

@@ -34,10 +34,6 @@ _IDLE: Final = 4  # idle connections that stay open
 _inherited: Final[list[Any]] = []  # connections of the parent process, which uses and closes them
 
 
-def _always(_: object) -> bool:
-    return True
-
-
 @final
 class Pool(Generic[_C]):
     """Connections, each used by one thread at a time. They stay open only inside `stay_open`.
@@ -53,7 +49,7 @@ class Pool(Generic[_C]):
     def __init__(
         self,
         connect: Callable[[], AbstractContextManager[_C]],
-        is_usable: Callable[[_C], bool] = _always,
+        is_usable: Callable[[_C], bool] = lambda _: True,
         *,
         idle: int = _IDLE,
     ) -> None:

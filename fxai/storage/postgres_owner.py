@@ -83,7 +83,9 @@ class Holder:
                 if epoch is None:
                     self._held.discard(key)
                 elif self._ended.is_set():
-                    self._start()
+                    self._ended = threading.Event()
+                    name, given = "fxai journal leases", (self._ended,)
+                    threading.Thread(target=self._renew, args=given, name=name, daemon=True).start()
         return epoch
 
     def _take(self, key: tuple[str, str]) -> int | None:
@@ -139,11 +141,6 @@ class Holder:
                 self._held.discard((kind, name))
                 if not self._held:
                     self._ended.set()
-
-    def _start(self) -> None:
-        """Start the thread that renews the leases. The caller has the lock."""
-        self._ended = threading.Event()
-        threading.Thread(target=self._renew, args=(self._ended,), name="fxai journal leases", daemon=True).start()
 
     def _renew(self, ended: threading.Event) -> None:
         is_troubled = False
