@@ -34,7 +34,7 @@ from fxai.cli.chat_view import WORDS, ChatLines, ChatScreen, ChatView, slash_com
 from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, WRONG_USE, CliError, interruption, wrong_use
 from fxai.cli.input import Consent, LineInput, open_input, read_entry, with_typing
 from fxai.cli.job import AgentArgs, read_args
-from fxai.cli.output import Record, Summary
+from fxai.cli.output import Record
 from fxai.cli.prompt_view import FirstStep, first_step
 from fxai.cli.run_program import BackgroundRunner
 from fxai.cli.screen import LoadProgress
@@ -105,22 +105,20 @@ class ChatSession:
         before = self._value_of(self._memory.load())
         trouble = self._answer("", lambda draft: self._ask(before.pending, draft)) if before.pending else None
         if trouble is None:
-            trouble = self._answer_late()
+            self._is_kept = False
+            try:
+                answers = [self._consent.answer(one) for one in self._keeper.left_open]
+            except KeyboardInterrupt:
+                answers, trouble = [], interruption()
+            given = [one for one in answers if one.type == "tool-approval-response" and one.unanswered is None]
+            if given:
+                from fxai.ui.request import LATE_ANSWER
+
+                late = Prompt((ToolMessage.make(*given),))
+                trouble = self._answer("", lambda _: Prompt.make(LATE_ANSWER), late)
         if trouble is not None:
             self._report(trouble)
         return trouble is None
-
-    def _answer_late(self) -> CliError | None:
-        from fxai.ui.request import LATE_ANSWER
-
-        self._is_kept = False
-        try:
-            answers = [self._consent.answer(one) for one in self._keeper.left_open]
-        except KeyboardInterrupt:
-            return interruption()
-        given = [one for one in answers if one.type == "tool-approval-response" and one.unanswered is None]
-        late = Prompt((ToolMessage.make(*given),)) if given else Prompt.empty
-        return self._answer("", lambda _: Prompt.make(LATE_ANSWER), late) if given else None
 
     def until_left(self) -> bool:
         """Read and answer entries until the input ends. Return True if every answer succeeded."""
@@ -309,10 +307,10 @@ class CalmView:
             else:
                 self._shown.part(part, turn)
 
-    def end(self, summary: Summary) -> None:
+    def end(self, run: Record) -> None:
         """End the run and refuse further questions."""
         self.close()
-        self._shown.end(summary)
+        self._shown.end(run)
 
     def close(self) -> None:
         """Refuse further questions of servers."""

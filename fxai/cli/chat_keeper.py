@@ -140,9 +140,15 @@ class StoreKeeper(Keeper):
         return self._stored.store.signer().map(add)
 
     def _hold(self) -> None:
+        from fxai.ui import Busy
+
+        def explain(error: Any) -> Any:
+            remedy = "Continue it there, or start a new conversation."
+            return CliError("another program uses this conversation", remedy) if isinstance(error, Busy) else error
+
         if self._held != self._stored.id:
             self._held = self._stored.id
-            self._background.hold(self._stored.store.hold(self._held).map_error(_explain))
+            self._background.hold(self._stored.store.hold(self._held).map_error(explain))
 
     @override
     def start(self, added: Prompt, late: Prompt = Prompt.empty) -> None:
@@ -190,14 +196,6 @@ class StoreKeeper(Keeper):
             new = Prompt(message for message in new if message.role != "user")
         shown = from_prompt(before + new)
         return msgspec.structs.replace(shown[-1], id=turn.message_id) if shown[-1].role == "assistant" else None
-
-
-def _explain(error: Any) -> Any:
-    from fxai.ui import Busy
-
-    if not isinstance(error, Busy):
-        return error
-    return CliError("another program uses this conversation", "Continue it there, or start a new conversation.")
 
 
 def _new_id() -> str:

@@ -103,12 +103,12 @@ def interruption() -> CliError:
 
 
 @contextmanager
-def refusing(doing: str, remedy: str) -> Generator[None]:
+def refusing(doing: str, remedy: str, *, code: int = WRONG_USE) -> Generator[None]:
     """Raise `CliError` if the system refuses a file inside the block, such as `cannot read FILE`."""
     try:
         yield
     except OSError as error:
-        raise wrong_use(f"{doing}: {error.strerror or error}", remedy, cause=error) from None
+        raise CliError(f"{doing}: {error.strerror or error}", remedy, code=code, cause=error) from None
 
 
 @final

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
 
 import msgspec
 
+from fxai.agents.state import RenderError
 from fxai.cli.exit import CliError, wrong_use
 from fxai.cli.folder import redact
 from fxai.cli.run_program import error_of, value_of
@@ -51,6 +52,8 @@ from fxai.schema.display import indent_json, json_line, one_line
 from fxai.schema.request_form import COMPATIBLE_CHAT
 from fxai.tools import AnyTool, NameConflictError
 from fxai.tools.annotation import Strict
+from fxai.tools.handler import HandlerError
+from fxai.tools.identity import ToolConflictError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -497,6 +500,10 @@ def list_rules(out: TextIO, *, as_json: bool) -> bool:
     return True
 
 
+_REFUSALS: Final = (RenderError, SchemaError, ToolConflictError, NameConflictError, HandlerError)
+"""The exceptions of a definition that fxai rejects."""
+
+
 def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> tuple[int, tuple[Finding, ...]]:
     """Return the number of tools, and their problems."""
     unknown = [name for name in providers if name not in PROVIDERS]
@@ -505,7 +512,10 @@ def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> 
     try:
         offer = with_layer(find_tools(target), layer)
     except CliError as trouble:
-        return 0, (_refusal(trouble),)
+        if not isinstance(trouble.cause, _REFUSALS):
+            raise
+        remedy = trouble.remedy or "Correct the definition."
+        return 0, (RULES["definition-refused"].finding(None, "", trouble.message, remedy),)
     chosen = [PROVIDERS[name] for name in providers or PROVIDERS]
     from fxai.lint.linter import in_order, lint
 
@@ -530,18 +540,6 @@ def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding,
 
         findings = yield from handler_findings(there.tools, there.layer, explain)
     return there, findings
-
-
-def _refusal(trouble: CliError) -> Finding:
-    """Return the finding for a definition that fxai rejects. If the error has another cause, raise it again."""
-    from fxai.agents.state import RenderError
-    from fxai.schema.fault import SchemaError
-    from fxai.tools.handler import HandlerError
-    from fxai.tools.identity import NameConflictError, ToolConflictError
-
-    if not isinstance(trouble.cause, RenderError | SchemaError | ToolConflictError | NameConflictError | HandlerError):
-        raise trouble
-    return RULES["definition-refused"].finding(None, "", trouble.message, trouble.remedy or "Correct the definition.")
 
 
 def _left_out(offer: TargetTools) -> tuple[Finding, ...]:

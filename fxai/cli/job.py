@@ -1,8 +1,4 @@
-"""Jobs of `fxai run`. Use `run` to build the layers, run an agent on prompts, and show each part and a summary.
-
->>> from fxai.cli.example import agent, layer
->>> Job(Setting(agent, layer, "local"), ("Hello",)).prompts
-('Hello',)
+"""The command `fxai run`. Use `run_agent` to build the layers, run an agent on prompts, and show each part.
 
 A tool of an MCP server needs an approval unless the server marks the tool read-only. The mark is only a hint, and a
 client must not trust it more than it trusts the server.
@@ -149,7 +145,7 @@ def run_agent(
         if durable is not None and len(prompts) > 1:
             raise wrong_use("--durable requires one prompt", "Write fxai run --durable RUN PROMPT.")
         with LoadProgress(err, color=color, quiet=quiet) as loading:
-            value_of(fx.scoped(_program(Job(setting, prompts, memory, durable), record, loading)))
+            value_of(fx.scoped(_program(setting, prompts, memory, durable, record, loading)))
     except (Exception, KeyboardInterrupt) as raised:
         trouble = error_from(raised)
         if not trouble.of_output:
@@ -172,28 +168,25 @@ def _always(_: Any, __: Any) -> bool:
     return True
 
 
-@final
-class Job(msgspec.Struct, frozen=True):
-    """An agent with its setting and its prompts. Each prompt is one run. A memory joins the runs to a conversation."""
-
-    setting: Setting
-    prompts: tuple[str, ...]
-    memory: Memory | None = None
-    durable: DurableArgs | None = None
-    """The options of a durable run, or None."""
-
-
 @fx.gen
-def _program(job: Job, record: Record, loading: LoadProgress) -> Gen[None, Any, Scope]:
-    if job.durable is not None:
-        yield from job.durable.begin(job.prompts[0])
-    begun = yield from StateMemory(job.memory or Memory.in_process(), job.setting.state).load_state()
-    there = yield from open_setting(job.setting, loading, begun)
-    if job.memory is not None:
-        yield from close_calls(job.memory)
-    memory = job.memory
+def _program(
+    setting: Setting,
+    prompts: tuple[str, ...],
+    kept: Memory | None,
+    durable: DurableArgs | None,
+    record: Record,
+    loading: LoadProgress,
+) -> Gen[None, Any, Scope]:
+    """Run the agent on each prompt. A memory joins the runs to a conversation."""
+    if durable is not None:
+        yield from durable.begin(prompts[0])
+    begun = yield from StateMemory(kept or Memory.in_process(), setting.state).load_state()
+    there = yield from open_setting(setting, loading, begun)
+    if kept is not None:
+        yield from close_calls(kept)
+    memory = kept
     if there.agent.prompt is not None:
-        memory = StateMemory((yield from find_memory(there, memory)) or Memory.in_process(), job.setting.state)
+        memory = StateMemory((yield from find_memory(there, memory)) or Memory.in_process(), setting.state)
     agent = there.agent if memory is None else there.agent.with_memory(memory)
     loading.end()
     inbox = there.services.find(Inbox) or Inbox.in_process()
@@ -202,13 +195,13 @@ def _program(job: Job, record: Record, loading: LoadProgress) -> Gen[None, Any, 
         fx.run_sync(inbox.steer(line))
         click.echo("fxai: the next step reads this message.", err=True)
 
-    for prompt in job.prompts:
+    for prompt in prompts:
         record.start(there.agent.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: record.part(part)))
-        if job.durable is not None:
-            shown = job.durable.make_durable(shown)
+        if durable is not None:
+            shown = durable.make_durable(shown)
         yield from with_typing(shown, steer).provide_context(there.services.put(Inbox, inbox))
-        waits = None if job.durable is None else (yield from job.durable.waiting())
+        waits = None if durable is None else (yield from durable.waiting())
         if waits is not None:
             yield from fx.fail(waits)
         if record.waiting:

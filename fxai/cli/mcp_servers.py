@@ -1,8 +1,5 @@
 """The work of the commands `fxai mcp`. Use it to show a server, call one of its tools, or serve your own tools.
 
->>> from fxai.mcp.connection import ServerInfo
->>> Listing(ServerInfo("time", "1.2", "2025-11-25"), ()).ok
-True
 >>> plain_text({"content": [{"type": "text", "text": "3"}]}), plain_text({"sum": 3})
 ('3', None)
 
@@ -25,7 +22,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, Final, TextIO, final
+from typing import Any, Final, TextIO
 
 import msgspec
 
@@ -49,7 +46,8 @@ from fxai.cli.target import (
 )
 from fxai.effects import ContextOf, EffectOf, Gen, Layer, Scope, fx
 from fxai.effects.layer import AnyLayer
-from fxai.mcp import Change, ElicitAnswer, Elicitation, McpError, McpServer, Refused, ServerInfo
+from fxai.mcp import ElicitAnswer, Elicitation, McpError
+from fxai.mcp.connection import Connection
 from fxai.mcp.result import shown_content
 from fxai.schema.data import is_listed
 from fxai.schema.display import json_line, one_line
@@ -140,31 +138,6 @@ def _open_toolkit(kit: Toolkit[Any], layer: AnyLayer) -> Gen[AnyBound, Any, Scop
     return BoundToolkit.of(kit, Layer.effect_context(fx.succeed(given)))
 
 
-@final
-class Listing(msgspec.Struct, frozen=True):
-    """A server with its callable tools, its blocked tools that changed, and its tools that fxai cannot offer."""
-
-    info: ServerInfo
-    tools: tuple[AnyTool, ...]
-    held_back: tuple[Change, ...] = ()
-    refused: tuple[Refused, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """True if all its tools can be called."""
-        return not self.held_back and not self.refused
-
-    def to_data(self, target: str) -> dict[str, Any]:
-        """Return the listing as JSON values."""
-        info = {name: getattr(self.info, name) for name in ("name", "version", "protocol_version", "instructions")}
-        return {
-            "server": {**info, "capabilities": dict(self.info.capabilities)},
-            **overview_data(TargetTools(target, self.tools)),
-            "held_back": [msgspec.to_builtins(change) for change in self.held_back],
-            "refused": [msgspec.to_builtins(refused) for refused in self.refused],
-        }
-
-
 def show_server(
     out: TextIO,
     err: TextIO,
@@ -181,36 +154,39 @@ def show_server(
     `flags` are the fields of `ServerFlags`.
     """
     found = find_server(server, ServerFlags(**flags))
+
+    @fx.gen
+    def open_server() -> Gen[tuple[Connection, tuple[AnyTool, ...]], McpError, Scope]:
+        connection = yield from found.open()
+        if approve:
+            yield from connection.approve(*approve)
+        elif approve_all and connection.held_back:
+            yield from connection.approve()
+        return connection, (yield from connection.now).toolkit.as_tuple
+
     with Spinner(err, f"opening {found.name}"), errors_only("fxai.mcp"):  # `_left_out` reports the blocked tools
-        listing = value_of(fx.scoped(_list_tools(found, approve, approve_all)))
+        connection, tools = value_of(fx.scoped(open_server()))
+    info, offer = connection.info, TargetTools(server, tools)
     if as_json:
-        out.write(json_line(listing.to_data(server), enc_hook=str))
+        about = {name: getattr(info, name) for name in ("name", "version", "protocol_version", "instructions")}
+        data = {"server": {**about, "capabilities": dict(info.capabilities)}, **overview_data(offer)}
+        blocked = msgspec.to_builtins(connection.held_back), msgspec.to_builtins(connection.refused)
+        out.write(json_line({**data, "held_back": blocked[0], "refused": blocked[1]}, enc_hook=str))
     else:
-        screen, info = console(out, color), listing.info
+        screen = console(out, color)
         screen.print(one_line(f"{info.name or server} {info.version}"), style="bold", end="")
-        screen.print(f"  MCP {one_line(info.protocol_version)}, {len(listing.tools)} tools", style="dim")
+        screen.print(f"  MCP {one_line(info.protocol_version)}, {len(tools)} tools", style="dim")
         if info.instructions:
             screen.print(f"  {one_line(info.instructions, 240)}")
         screen.print("")
-        show_overview(TargetTools(server, listing.tools), out, color=color)
-    err.writelines(f"fxai: {line}\n" for line in _left_out(listing, pinned=flags["pins"] is not None))
-    return listing.ok
+        show_overview(offer, out, color=color)
+    err.writelines(f"fxai: {line}\n" for line in _left_out(connection, pinned=flags["pins"] is not None))
+    return not connection.held_back and not connection.refused
 
 
-@fx.gen
-def _list_tools(server: McpServer, approve: tuple[str, ...], approve_all: bool) -> Gen[Listing, McpError, Scope]:
-    connection = yield from server.open()
-    if approve:
-        yield from connection.approve(*approve)
-    elif approve_all and connection.held_back:
-        yield from connection.approve()
-    bound = yield from connection.now
-    return Listing(connection.info, bound.toolkit.as_tuple, connection.held_back, connection.refused)
-
-
-def _left_out(listing: Listing, *, pinned: bool) -> list[str]:
-    lines = [f"cannot offer tool {one_line(each.name)}: {one_line(each.reason)}" for each in listing.refused]
-    for change in listing.held_back:
+def _left_out(connection: Connection, *, pinned: bool) -> list[str]:
+    lines = [f"cannot offer tool {one_line(each.name)}: {one_line(each.reason)}" for each in connection.refused]
+    for change in connection.held_back:
         what = "is new" if "new" in change.parts else f"changed since its approval: {', '.join(change.parts)}"
         what += ", and its name resembles the name of another tool" if "name" in change.parts else ""
         remedy = f". Look at it, then pass --approve {one_line(change.name)}" if pinned else ""

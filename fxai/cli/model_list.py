@@ -70,6 +70,11 @@ class Abilities(msgspec.Struct, frozen=True):
     images: Ability
     embeddings: str | None
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The abilities as the cells of a table."""
+        return self.tools, self.strict, self.structured, self.images, self.embeddings or "no"
+
 
 @final
 class Entry(msgspec.Struct, frozen=True):
@@ -304,19 +309,16 @@ def show_models(
 
 def _table(entries: tuple[Entry, ...], out: TextIO, color: bool | None) -> None:
     screen = console(out, color)
-    rows = [_row(entry) for entry in entries]
+    rows = [
+        (one_line(entry.label) + (" (default)" if entry.default else ""), *entry.can.cells, entry.state_text)
+        for entry in entries
+    ]
     wide = [max(map(len, column)) for column in zip(*(row[:-1] for row in (_HEADS, *rows)), strict=True)]
     for number, row in enumerate((_HEADS, *rows)):
         cells = "  ".join(f"{cell:<{size}}" for cell, size in zip(row[:-1], wide, strict=True))
         screen.print(cells, style="bold" if number == 0 else None, end="  ")
         fine = number == 0 or entries[number - 1].ok
         screen.print(row[-1], style=("bold" if number == 0 else "green") if fine else "yellow")
-
-
-def _row(entry: Entry) -> tuple[str, ...]:
-    can = entry.can
-    name = one_line(entry.label) + (" (default)" if entry.default else "")
-    return (name, can.tools, can.strict, can.structured, can.images, can.embeddings or "no", entry.state_text)
 
 
 # -- facts

@@ -9,8 +9,10 @@ r"""Output of a run for other programs. Use `JsonLines` for all parts, and `Answ
 >>> print(stdout.getvalue(), end="")
 {"turn":1,"type":"finish","reason":"stop"}
 
->>> print(Summary(turns=2, usage=Usage(400, 12), seconds=3.04, text="42").line)
-2 turns · 400 tokens in, 12 out · 3.0 s
+>>> record = Record(AnswerOnly(stdout))
+>>> record.part(Finish("stop", Usage(400, 12)))
+>>> record.line
+'1 turn · 400 tokens in, 12 out · 0.0 s'
 """
 
 from __future__ import annotations
@@ -28,43 +30,6 @@ from fxai.messages.calls import pending_in
 from fxai.schema.display import clean, json_line
 
 
-@final
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a run with its turns, tokens, and time."""
-
-    turns: int
-    usage: Usage
-    seconds: float
-    text: str
-    """The text of the last turn, which is the answer."""
-    finish_reason: str | None = None
-    trouble: CliError | None = None
-    state: PromptState | None = None
-    """The state of the stateful prompt after the run, or None."""
-
-    @property
-    def line(self) -> str:
-        """The summary as one line."""
-        turns = "1 turn" if self.turns == 1 else f"{self.turns} turns"
-        tokens = [
-            f"{number:,}{unit}"
-            for number, unit in ((self.usage.input_tokens, " tokens in"), (self.usage.output_tokens, " out"))
-            if number is not None
-        ]
-        return " · ".join(part for part in (turns, ", ".join(tokens), f"{self.seconds:.1f} s") if part)
-
-    def to_data(self) -> dict[str, Any]:
-        """Return the summary as JSON values. It is the closing object of `--json`."""
-        data: dict[str, Any] = {"type": "done", "ok": self.trouble is None, "answer": self.text}
-        data |= {"finish_reason": self.finish_reason, "turns": self.turns}
-        data |= {"usage": msgspec.to_builtins(self.usage), "seconds": round(self.seconds, 3)}
-        if self.state is not None:
-            data["state"] = state_data(self.state)
-        if self.trouble is not None:
-            data["error"] = {"message": self.trouble.message, "remedy": self.trouble.remedy}
-        return data
-
-
 class Presenter(Protocol):
     """A view of a run while it happens."""
 
@@ -74,7 +39,7 @@ class Presenter(Protocol):
     def part(self, part: StreamPart, turn: int) -> None:
         """Show a part of this turn."""
 
-    def end(self, summary: Summary) -> None:
+    def end(self, run: Record) -> None:
         """Show the end of a successful or failed run."""
 
 
@@ -87,12 +52,15 @@ class Record:
         self._reset()
 
     def _reset(self) -> None:
+        self.turns: int = 0
+        self.usage: Usage = Usage()
+        self.seconds: float = 0.0
+        self.finish_reason: str | None = None
+        self.trouble: CliError | None = None
+        """The error of a failed run."""
         self.state: PromptState | None = None
         """The state of the stateful prompt after a successful run."""
         self._since = time.monotonic()
-        self._turns = 0
-        self._usage = Usage()
-        self._finish_reason: str | None = None
         self._in_turn = False
         self._text: list[str] = []
         self._calls: list[AnyPart] = []
@@ -106,7 +74,7 @@ class Record:
         """Count a part, and pass it on with the number of its turn, from 1."""
         if not self._in_turn:
             self._in_turn = True
-            self._turns += 1
+            self.turns += 1
             self._text = []
         if part.type == "text-delta":
             self._text.append(part.delta)
@@ -114,27 +82,47 @@ class Record:
             self._calls.append(part)
         elif part.type == "finish":
             self._in_turn = False
-            self._usage = self._usage + part.usage
-            self._finish_reason = part.reason
-        self._presenter.part(part, self._turns)
+            self.usage = self.usage + part.usage
+            self.finish_reason = part.reason
+        self._presenter.part(part, self.turns)
 
     @property
     def waiting(self) -> tuple[Pending, ...]:
         """The pending calls at the end of the run."""
-        return pending_in(self._calls) if self._finish_reason == "pending" else ()
+        return pending_in(self._calls) if self.finish_reason == "pending" else ()
+
+    @property
+    def text(self) -> str:
+        """The text of the last turn, which is the answer."""
+        return "".join(self._text)
 
     def end(self, trouble: CliError | None = None) -> None:
         """End the run, with its error if it failed."""
-        summary = Summary(
-            turns=self._turns,
-            usage=self._usage,
-            seconds=time.monotonic() - self._since,
-            text="".join(self._text),
-            finish_reason=self._finish_reason,
-            trouble=trouble,
-            state=self.state,
-        )
-        self._presenter.end(summary)
+        self.trouble = trouble
+        self.seconds = time.monotonic() - self._since
+        self._presenter.end(self)
+
+    @property
+    def line(self) -> str:
+        """The turns, tokens, and time as one line."""
+        turns = "1 turn" if self.turns == 1 else f"{self.turns} turns"
+        tokens = [
+            f"{number:,}{unit}"
+            for number, unit in ((self.usage.input_tokens, " tokens in"), (self.usage.output_tokens, " out"))
+            if number is not None
+        ]
+        return " · ".join(part for part in (turns, ", ".join(tokens), f"{self.seconds:.1f} s") if part)
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the run as JSON values. They are the closing object of `--json`."""
+        data: dict[str, Any] = {"type": "done", "ok": self.trouble is None, "answer": self.text}
+        data |= {"finish_reason": self.finish_reason, "turns": self.turns}
+        data |= {"usage": msgspec.to_builtins(self.usage), "seconds": round(self.seconds, 3)}
+        if self.state is not None:
+            data["state"] = state_data(self.state)
+        if self.trouble is not None:
+            data["error"] = {"message": self.trouble.message, "remedy": self.trouble.remedy}
+        return data
 
 
 def state_data(state: PromptState) -> dict[str, Any]:
@@ -170,9 +158,9 @@ class JsonLines:
                 data.pop("metadata", None)
         self._write({"turn": turn, **data})
 
-    def end(self, summary: Summary) -> None:
+    def end(self, run: Record) -> None:
         """Write the closing object."""
-        self._write(summary.to_data())
+        self._write(run.to_data())
 
     def _write(self, data: dict[str, Any]) -> None:
         self._out.write(json_line(data))
@@ -192,8 +180,8 @@ class AnswerOnly:
     def part(self, part: StreamPart, turn: int) -> None:
         """Write nothing."""
 
-    def end(self, summary: Summary) -> None:
+    def end(self, run: Record) -> None:
         """Write the answer of a successful run."""
-        if summary.trouble is None:
-            self._out.write(clean(summary.text.rstrip("\n")) + "\n")
+        if run.trouble is None:
+            self._out.write(clean(run.text.rstrip("\n")) + "\n")
             self._out.flush()

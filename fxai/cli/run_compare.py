@@ -191,7 +191,13 @@ def evaluate(
         CliError: If the evaluation cannot run, or a file cannot be read or written.
     """
     kind: type[AnyEvaluation] = Evaluation
-    evaluation = _select(load(target, kind, "an evaluation"), cases)
+    evaluation = load(target, kind, "an evaluation")
+    known = {case.name: case for case in evaluation.cases}
+    for name in cases:
+        if name not in known:
+            problem = f"evaluation {evaluation.name!r} has no case {name!r}"
+            raise wrong_use(problem, f"Use one of: {', '.join(known)}.")
+    evaluation = msgspec.structs.replace(evaluation, cases=tuple([known[name] for name in cases] or known.values()))
     given: type[LayerOf[Any, Any, Any]] = LayerOf
     supplied = None if layer is None else load(layer, given, "a layer")
     before = None if compare is None else _read(compare)  # read first, because the runs cost time and money
@@ -213,15 +219,6 @@ def evaluate(
             with refusing(f"cannot write {path}", "Name a file that you can write."):
                 replace_file(Path(path).absolute(), text().encode())
     return show_result(result, out, at_least=at_least, changes=changes, form=form)
-
-
-def _select(evaluation: AnyEvaluation, names: tuple[str, ...]) -> AnyEvaluation:
-    known = {case.name: case for case in evaluation.cases}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        problem = f"evaluation {evaluation.name!r} has no case {unknown[0]!r}"
-        raise wrong_use(problem, f"Use one of: {', '.join(known)}.")
-    return msgspec.structs.replace(evaluation, cases=tuple([known[name] for name in names] or known.values()))
 
 
 def show_result(

@@ -169,7 +169,16 @@ class BackgroundRunner:
         self._open: list[Callable[[], None]] = []  # one function for each open question, which withdraws it
 
     def __enter__(self) -> Self:
-        _raise_on_signals(self._stack)
+        def raise_error(number: int, _: FrameType | None) -> None:
+            if number == signal.SIGTERM:
+                raise CliError("terminated", "", code=TERMINATED)
+            raise CliError("the terminal closed", "", code=HUNG_UP)
+
+        if threading.current_thread() is threading.main_thread():
+            for number in (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")):
+                if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+                    signal.signal(number, raise_error)
+                    self._stack.callback(signal.signal, number, signal.SIG_DFL)
         self._portal: BlockingPortal = self._stack.enter_context(start_blocking_portal())
         self._leaving = self._portal.call(anyio.Event)
         return self
@@ -340,23 +349,6 @@ class _Running(Generic[_A]):
 
 def _leave_at_once() -> Never:
     os._exit(INTERRUPTED)  # a second signal skips the finalizers
-
-
-def _raise_on_signals(stack: ExitStack) -> None:
-    """Make SIGTERM and SIGHUP raise `CliError` in this thread until the stack closes."""
-
-    def raise_error(number: int, _: FrameType | None) -> None:
-        if number == signal.SIGTERM:
-            raise CliError("terminated", "", code=TERMINATED)
-        raise CliError("the terminal closed", "", code=HUNG_UP)
-
-    if threading.current_thread() is not threading.main_thread():
-        return
-    numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-    for number in numbers:
-        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, raise_error)
-            stack.callback(signal.signal, number, signal.SIG_DFL)
 
 
 def value_of(program: EffectOf[_A, Any, Any]) -> _A:

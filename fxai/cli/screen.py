@@ -21,10 +21,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast, final
 
 from fxai.cli.exit import INTERRUPTED, Outlet
-from fxai.cli.output import Summary
+from fxai.cli.output import Record
 from fxai.cli.picture import picture_codes, picture_protocol
 from fxai.cli.run_program import is_server_failure
-from fxai.messages import File, FileUrl, StreamPart, ToolCall, ToolParamsStart, ToolResult
+from fxai.messages import File, FileUrl, StreamPart, ToolCall, ToolResult
 from fxai.schema.display import clean, in_line, one_line, quote_name
 from fxai.tools import OutcomeUnknown
 from fxai.tools.tool_error import Unanswered
@@ -103,14 +103,14 @@ class TerminalScreen:
         if part.type == "finish":
             self._names.clear()  # some models reuse the ids of calls in each turn
 
-    def end(self, summary: Summary) -> None:
+    def end(self, run: Record) -> None:
         """Show the turns, tokens, and time of the run."""
-        stopped = summary.trouble is not None and summary.trouble.code == INTERRUPTED
+        stopped = run.trouble is not None and run.trouble.code == INTERRUPTED
         if stopped and self._width and self._open is None:
             self._print()  # the terminal wrote ^C on the current line
         self.end_line()
-        if summary.turns:
-            self._print(summary.line, "dim")
+        if run.turns:
+            self._print(run.line, "dim")
 
     def _show_part(self, part: StreamPart) -> None:
         match part.type:
@@ -119,7 +119,12 @@ class TerminalScreen:
             case "reasoning-delta":
                 self._flow(part.id, part.delta, "dim italic")
             case "tool-params-start":
-                self._start_call(part)
+                self.end_line()
+                self._print("  → ", "cyan", end="")
+                self._print(f"{quote_name(part.name)} ", "bold cyan", end="")
+                self._column = len(quote_name(part.name)) + 5
+                self._open = part.id
+                self._names[part.id] = part.name
             case "tool-params-delta":
                 self._flow(part.id, part.delta, "cyan")
             case "text-end" | "reasoning-end" | "tool-params-end":
@@ -174,14 +179,6 @@ class TerminalScreen:
         if self._open is not None:
             self._open = None
             self._print()
-
-    def _start_call(self, part: ToolParamsStart) -> None:
-        self.end_line()
-        self._print("  → ", "cyan", end="")
-        self._print(f"{quote_name(part.name)} ", "bold cyan", end="")
-        self._column = len(quote_name(part.name)) + 5
-        self._open = part.id
-        self._names[part.id] = part.name
 
     # -- whole parts
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -22,7 +23,7 @@ from fxai.agents import Memory, MemoryFailure
 from fxai.agents.agent import with_only
 from fxai.agents.memory import keeps_no_state
 from fxai.agents.state import PromptState, StateError
-from fxai.cli.exit import CliError, require_writable, wrong_use
+from fxai.cli.exit import FAILED, CliError, refusing, require_writable, wrong_use
 from fxai.cli.model_list import model_layer, require_ready
 from fxai.cli.prompt_view import AnyAgent, require_prompt
 from fxai.cli.run_program import GIVE_HANDLERS, require_services
@@ -62,12 +63,10 @@ class StateFile:
 
     def read(self) -> PromptState | None:
         """Return the state, or None if the file does not exist."""
-        try:
-            text = read_file(self.path)
-        except FileNotFoundError:
+        if not os.path.lexists(self.path):
             return None
-        except OSError as error:
-            raise CliError(_failure_text(self.path, "read", error), _OTHER_FILE, cause=error) from None
+        with self._refusing("read", _OTHER_FILE):
+            text = read_file(self.path)
         read = PromptState.from_json(text)
         if isinstance(read, Success):
             state: PromptState = read.unwrap()
@@ -77,24 +76,20 @@ class StateFile:
     def write(self, state: PromptState) -> None:
         """Replace the state on the disk completely, or leave the file unchanged."""
         try:
-            replace_file(self.path, state.to_json().encode())
+            text = state.to_json().encode()
         except StateError as error:
             message = f"cannot store the state in {self.path}: {error}"
             raise CliError(message, "The file is unchanged.", cause=error) from None
-        except OSError as error:
-            message = _failure_text(self.path, "write", error)
-            raise CliError(message, "Free space, or name another file. The file is unchanged.", cause=error) from None
+        with self._refusing("write", "Free space, or name another file. The file is unchanged."):
+            replace_file(self.path, text)
 
     def remove(self) -> None:
         """Remove the file if it exists."""
-        try:
+        with self._refusing("remove", "Remove it yourself."):
             self.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise CliError(_failure_text(self.path, "remove", error), "Remove it yourself.", cause=error) from None
 
-
-def _failure_text(path: Path, done: str, error: OSError) -> str:
-    return f"cannot {done} the state in {path}: {error.strerror or error}"
+    def _refusing(self, doing: str, remedy: str) -> AbstractContextManager[None]:
+        return refusing(f"cannot {doing} the state in {self.path}", remedy, code=FAILED)
 
 
 @final
