@@ -55,8 +55,15 @@ def read_stdin(stdin: TextIO | None, *, wait: bool) -> str | None:
     Without `wait`, return None if nothing arrives within 0.5 seconds, because `stdin` can stay open forever. Bytes that
     are not valid UTF-8 become U+FFFD.
     """
-    if stdin is None or (stdin.isatty() and not wait) or (not wait and not _comes_soon(stdin)):
+    if stdin is None or (stdin.isatty() and not wait):
         return None
+    if not wait:
+        try:
+            soon = bool(select.select([stdin], [], [], _PATIENCE)[0])
+        except (OSError, ValueError):  # `stdin` is not a file; on Windows, not a socket
+            soon = not hasattr(stdin, "fileno") or sys.platform != "win32"
+        if not soon:
+            return None
     read = read_at_most(getattr(stdin, "buffer", stdin), "stdin")
     return read if isinstance(read, str) else read.decode("utf-8", "replace")
 
@@ -105,13 +112,6 @@ def read_prompt(given: str | None, command: str, *, optional: bool = False) -> s
     if not given.strip():
         raise wrong_use("PROMPT is empty", f"Write fxai {command} PROMPT.")
     return given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _comes_soon(stdin: TextIO) -> bool:
-    try:
-        return bool(select.select([stdin], [], [], _PATIENCE)[0])
-    except (OSError, ValueError):  # `stdin` is not a file; on Windows, not a socket
-        return not hasattr(stdin, "fileno") or sys.platform != "win32"
 
 
 def with_typing(

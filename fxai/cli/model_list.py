@@ -300,25 +300,21 @@ def show_models(
         data = {"ok": ok, "models": [entry.to_data() for entry in entries]}
         out.write(json_line(data))
     else:
-        _table(entries, out, color)
+        screen = console(out, color)
+        rows = [
+            (one_line(entry.label) + (" (default)" if entry.default else ""), *entry.can.cells, entry.state_text)
+            for entry in entries
+        ]
+        wide = [max(map(len, column)) for column in zip(*(row[:-1] for row in (_HEADS, *rows)), strict=True)]
+        for number, row in enumerate((_HEADS, *rows)):
+            cells = "  ".join(f"{cell:<{size}}" for cell, size in zip(row[:-1], wide, strict=True))
+            screen.print(cells, style="bold" if number == 0 else None, end="  ")
+            fine = number == 0 or entries[number - 1].ok
+            screen.print(row[-1], style=("bold" if number == 0 else "green") if fine else "yellow")
         for entry in entries:
             if entry.facts is not None:
                 _facts_table(entry, entry.facts, out, color)
     return ok
-
-
-def _table(entries: tuple[Entry, ...], out: TextIO, color: bool | None) -> None:
-    screen = console(out, color)
-    rows = [
-        (one_line(entry.label) + (" (default)" if entry.default else ""), *entry.can.cells, entry.state_text)
-        for entry in entries
-    ]
-    wide = [max(map(len, column)) for column in zip(*(row[:-1] for row in (_HEADS, *rows)), strict=True)]
-    for number, row in enumerate((_HEADS, *rows)):
-        cells = "  ".join(f"{cell:<{size}}" for cell, size in zip(row[:-1], wide, strict=True))
-        screen.print(cells, style="bold" if number == 0 else None, end="  ")
-        fine = number == 0 or entries[number - 1].ok
-        screen.print(row[-1], style=("bold" if number == 0 else "green") if fine else "yellow")
 
 
 # -- facts

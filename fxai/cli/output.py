@@ -134,10 +134,6 @@ def state_data(state: PromptState) -> dict[str, Any]:
     return data
 
 
-def _other(value: object) -> str:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
-
-
 class JsonLines:
     """A presenter that writes each part with the number of its turn as JSON, and a closing object of type `done`."""
 
@@ -153,7 +149,9 @@ class JsonLines:
             data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(part, result=None))
             data["result"] = data.pop("encoded_result")
         else:
-            data = msgspec.to_builtins(part, enc_hook=_other)
+            data = msgspec.to_builtins(
+                part, enc_hook=lambda one: base64.b64encode(one).decode() if isinstance(one, bytes) else str(one)
+            )
             if not part.metadata:
                 data.pop("metadata", None)
         self._write({"turn": turn, **data})

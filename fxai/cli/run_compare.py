@@ -200,7 +200,14 @@ def evaluate(
     evaluation = msgspec.structs.replace(evaluation, cases=tuple([known[name] for name in cases] or known.values()))
     given: type[LayerOf[Any, Any, Any]] = LayerOf
     supplied = None if layer is None else load(layer, given, "a layer")
-    before = None if compare is None else _read(compare)  # read first, because the runs cost time and money
+    before: EvaluationResult | None = None
+    if compare is not None:  # read first, because the runs cost time and money
+        remedy = "Pass a file that fxai eval --store wrote."
+        with refusing(f"cannot read {compare}", remedy):
+            read = EvaluationResult.from_json(Path(compare).read_bytes())
+        if isinstance(read, Failure):
+            raise wrong_use(f"{compare} contains no results of an evaluation: {read.failure()}", remedy)
+        before = read.unwrap()
     if model is not None:
         from fxai.cli.model_list import require_ready
 
@@ -241,12 +248,3 @@ def show_result(
     out.writelines(f"{change}\n" for change in changes)
     out.writelines(f"below {at_least:.0%}: {one}\n" for one in below)
     return passed
-
-
-def _read(path: str) -> EvaluationResult:
-    remedy = "Pass a file that fxai eval --store wrote."
-    with refusing(f"cannot read {path}", remedy):
-        read = EvaluationResult.from_json(Path(path).read_bytes())
-    if isinstance(read, Failure):
-        raise wrong_use(f"{path} contains no results of an evaluation: {read.failure()}", remedy)
-    return read.unwrap()

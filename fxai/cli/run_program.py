@@ -240,24 +240,24 @@ class BackgroundRunner:
         return opened[0]
 
     def _follow(self, running: _Running[Any], until: threading.Event) -> None:
+        def stop() -> None:
+            running.cancel()
+            for withdraw in tuple(self._open):
+                withdraw()
+
         try:
             try:
                 self._portal.start_task_soon(running.run)
                 self._answer(until)
             except (KeyboardInterrupt, CliError) as error:
                 running.error = error if isinstance(error, CliError) else interruption()
-                self._portal.call(self._stop, running)
+                self._portal.call(stop)
                 while not running.over.wait(_GLANCE):  # from here on, this thread answers no questions
                     pass
         except (KeyboardInterrupt, CliError):
             _leave_at_once()
         if running.error is not None:
             raise running.error
-
-    def _stop(self, running: _Running[Any]) -> None:
-        running.cancel()
-        for withdraw in tuple(self._open):
-            withdraw()
 
     def _answer(self, until: threading.Event) -> None:
         """Run the requests to this thread until `until` is set."""
