@@ -1,5 +1,7 @@
 """A service that reads the files of one folder. The tools of the example agent use it.
 
+It refuses files that `is_secret_name` or `has_secret` finds. `redact` hides secrets in the settings of tools.
+
 >>> from fxai.effects import fx
 >>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text("../secret")).provide(folder(".")).result())
 <Failure: outside of this folder: ../secret>

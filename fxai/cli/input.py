@@ -1,4 +1,4 @@
-r'''Input of commands. Use `read_stdin` for piped text, and `read_entry` for entries from a terminal or a pipe.
+r'''Input of commands: prompts, entries, approvals, and forms. Use `read_entry` for entries, and `Consent` for calls.
 
 >>> import io
 >>> read_stdin(io.StringIO("Hello"), wait=True)
@@ -359,6 +359,9 @@ _LONGEST: Final = 160
 def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
     """Return the user's answer, or `cancel` if the input ended.
 
+    The function asks for one field at a time, and sends only values that the user typed. An empty answer to a required
+    field declines the form. A form with only empty answers also declines.
+
     Raises:
         KeyboardInterrupt: If the user pressed Ctrl-C instead of answering.
     """
@@ -448,7 +451,16 @@ _NO_RESULT: Final = {"error": "no user ran it"}
 
 @final
 class Consent:
-    """A dialog that approves calls and remembers the tools that can always run."""
+    """A dialog that approves calls and remembers the tools that can always run.
+
+    A user must approve a call explicitly. An empty line, a line typed before the question, or the end of input never
+    approves it. Piped input answers with `/approve`, `/deny`, or `/answer`. Any other line leaves the call unanswered,
+    so that the call does not run, and becomes the next prompt.
+
+    >>> call = Pending("c1", "wipe", {"disk": "a"}, "a1")
+    >>> Consent(PipedInput(["/approve"]), lambda waiting: None).answer(call).approved
+    True
+    """
 
     def __init__(
         self, lines: LineInput, show: Callable[[Pending], None], refuse: Callable[[str], None] = lambda _: None

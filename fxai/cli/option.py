@@ -42,7 +42,10 @@ class Command(_Whole):
     def __init__(
         self, *given: Any, closing: str | None = None, failed: int = FAILED, reports: bool = True, **options: Any
     ) -> None:
-        """Create a command. `closing`, `failed`, and `reports` are parameters of `run_command`."""
+        """Create a command. `closing` and `failed` are parameters of `run_command`.
+
+        If `reports` is false, the function writes the JSON object of an error itself.
+        """
         super().__init__(*given, **options)
         self.params.append(click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."))
         self._closing = closing

@@ -1,4 +1,4 @@
-"""Functions that run an effect as the work of this process. Use `value_of` for one program.
+"""Functions that run an effect as the work of this process. Use `value_of` for one program, `error_of` for its error.
 
 >>> from fxai.effects import fx
 >>> value_of(fx.succeed(3))

@@ -1,5 +1,7 @@
 """The screen shows a run to people while it happens. Use `TerminalScreen` for a terminal, or for a file without color.
 
+Use `Spinner` and `LoadProgress` while the user waits. In outputs that are not terminals, they write at most one line.
+
 >>> import io
 >>> from fxai.messages.part import Finish, TextDelta, TextEnd, TextStart
 >>> stdout = io.StringIO()

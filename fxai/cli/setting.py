@@ -1,5 +1,7 @@
 """Settings: an agent with the layer, model, servers, and memory of the command line. Use `open_setting` to open one.
 
+A `StateFile` stores the state of a stateful prompt, and a `StateMemory` observes it.
+
 >>> from fxai.cli.example import agent, layer
 >>> Setting(agent, layer).model is None
 True

@@ -309,7 +309,12 @@ class TableJournals(JournalStore):
     def looking(self) -> Generator[Newest]:
         among = f"{self._form.key} IN (SELECT value FROM json_each(?))"
         query = f"SELECT {self._form.key}, newest FROM {self._form.heads} WHERE {among}"
-        yield lambda names: dict(self._rows(query, msgspec.json.encode(names).decode()))
+
+        def look(names: list[str]) -> dict[str, int]:
+            rows = self._rows(query, msgspec.json.encode(names).decode())
+            return {name: int(newest) for name, newest in rows}
+
+        yield look
 
 
 # -- new entries
