@@ -17,12 +17,6 @@ add: not strict at anthropic (claude-sonnet-5)
   "name": "add",
   "strict": false
 }
-
-`Verdict` is the result of `fxai check`:
-
->>> verdict = Verdict("kit.py:kit", 2, ())
->>> verdict.ok, verdict.to_data()["faults"]
-(True, [])
 """
 
 from __future__ import annotations
@@ -56,8 +50,6 @@ from fxai.tools.handler import HandlerError
 from fxai.tools.identity import ToolConflictError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fxai.cli.target import TargetTools
     from fxai.models.prepared_tools import PreparedTools
 
@@ -109,9 +101,6 @@ class SentTool(msgspec.Struct, frozen=True):
     error: str | None = None
     provided: bool = False
     rewritten: tuple[str, ...] = ()
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.error))  # `sent` is not hashable
 
     @property
     def sent_as(self) -> str | None:
@@ -481,13 +470,13 @@ def check_tools(
     with Spinner(err, f"checking {target}"):
         number, findings = _find_faults(target, layer, providers)
     shown = [each for each in findings if at_least(each.severity, level) and each.code not in ignored]
-    worst_first = sorted(shown, key=lambda each: SEVERITIES.index(each.severity), reverse=True)
-    verdict = Verdict(target, number, tuple(worst_first))
+    faults = sorted(shown, key=lambda each: SEVERITIES.index(each.severity), reverse=True)
     if as_json:
-        out.write(json_line(verdict.to_data()))
+        data = {"target": target, "ok": not faults, "tools": number}
+        out.write(json_line({**data, "faults": [fault.to_data() for fault in faults]}))
     else:
-        show_verdict(verdict, out, err, color=color)
-    return verdict.ok
+        _show_faults(faults, target, out, err, color=color)
+    return not faults
 
 
 def list_rules(out: TextIO, *, as_json: bool) -> bool:
@@ -587,67 +576,31 @@ _EXAMPLES: Final = 3
 _SEVERITY_STYLES: Final[dict[Severity, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
-@final
-class Verdict(msgspec.Struct, frozen=True):
-    """The result of a check: the number of tools, and the problems that match the chosen level and rules."""
-
-    target: str
-    tools: int
-    faults: tuple[Finding, ...]
-
-    @property
-    def ok(self) -> bool:
-        """True if no problem was found."""
-        return not self.faults
-
-    @property
-    def counted(self) -> str:
-        """The number of problems, as text."""
-        counts = Counter(fault.severity for fault in self.faults)
-        words = (f"{counts[s]} {s}{'s' * (counts[s] > 1 and s != 'info')}" for s in reversed(SEVERITIES) if counts[s])
-        return f"{len(self.faults)} problem{'s' * (len(self.faults) > 1)} ({', '.join(words)})"
-
-    @property
-    def grouped(self) -> tuple[tuple[Finding, ...], ...]:
-        """The problems by severity and rule, worst first."""
-        groups: dict[tuple[str, str], list[Finding]] = {}
-        for fault in self.faults:
-            groups.setdefault((fault.severity, fault.code), []).append(fault)
-        return tuple(map(tuple, groups.values()))
-
-    def to_data(self) -> dict[str, Any]:
-        """Return the verdict as JSON values."""
-        return {
-            "target": self.target,
-            "ok": self.ok,
-            "tools": self.tools,
-            "faults": [fault.to_data() for fault in self.faults],
-        }
-
-
-def show_verdict(verdict: Verdict, out: TextIO, err: TextIO, *, color: bool | None = None) -> None:
+def _show_faults(faults: list[Finding], target: str, out: TextIO, err: TextIO, *, color: bool | None) -> None:
     """Write the problems, worst first, and their number to `err`.
 
     If a rule found many problems of one severity, write them as one line with their number and examples.
     """
     screen = console(out, color)
-    shortened = False
-    for faults in verdict.grouped:
-        is_listed = len(faults) <= _LISTED[faults[0].severity]
-        shortened = shortened or not is_listed
-        for fault in faults if is_listed else ():
-            screen.print(f"{fault.location}: ", end="")
-            _show_rule(fault, screen)
-            screen.print(f": {one_line(fault.message)}. {one_line(fault.remedy)}")
-        if not is_listed:
-            locations = ", ".join(fault.location for fault in faults[:_EXAMPLES])
-            screen.print(f"{len(faults)} locations: ", end="")
-            _show_rule(faults[0], screen)
-            screen.print(f": {RULES[faults[0].code].states} For example: {locations}")
-    if not verdict.ok:
-        more = ". Pass --json to see every location." if shortened else ""
-        err.write(f"fxai: {verdict.counted} in {verdict.target}{more}\n")
-
-
-def _show_rule(fault: Finding, screen: Console) -> None:
-    screen.print(f"{fault.severity} {fault.code}", style=_SEVERITY_STYLES[fault.severity], end="")
+    groups: dict[tuple[Severity, str], list[Finding]] = {}
+    for fault in faults:
+        groups.setdefault((fault.severity, fault.code), []).append(fault)
+    more = ""
+    for (severity, code), found in groups.items():
+        rule, style = f"{severity} {code}", _SEVERITY_STYLES[severity]
+        if len(found) <= _LISTED[severity]:
+            for fault in found:
+                screen.print(f"{fault.location}: ", end="")
+                screen.print(rule, style=style, end="")
+                screen.print(f": {one_line(fault.message)}. {one_line(fault.remedy)}")
+        else:
+            more = ". Pass --json to see every location."
+            locations = ", ".join(fault.location for fault in found[:_EXAMPLES])
+            screen.print(f"{len(found)} locations: ", end="")
+            screen.print(rule, style=style, end="")
+            screen.print(f": {RULES[code].states} For example: {locations}")
+    if faults:
+        counts = Counter(fault.severity for fault in faults)
+        words = (f"{counts[s]} {s}{'s' * (counts[s] > 1 and s != 'info')}" for s in reversed(SEVERITIES) if counts[s])
+        number = f"{len(faults)} problem{'s' * (len(faults) > 1)}"
+        err.write(f"fxai: {number} ({', '.join(words)}) in {target}{more}\n")

@@ -221,9 +221,6 @@ class OpenSetting(msgspec.Struct, frozen=True):
     tools: AnyBound
     services: ContextOf[Any]
 
-    def __hash__(self) -> int:
-        return hash(self.agent)
-
 
 @fx.gen
 def open_setting(
