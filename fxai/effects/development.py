@@ -208,11 +208,11 @@ class _Expression:
             return True  # an expression statement
         if by[0] is None:  # after a conditional expression
             return not self.before and self.after.startswith("if ")
-        return is_compared and bool(_COMPARED.match(self.after) or _COMPARING.search(self.before))
+        return is_compared and bool(re.match(_COMPARED, self.after) or re.search(_COMPARING, self.before))
 
     def unread_name(self, code: CodeType) -> str | None:
         """Return the local variable of this expression if the function contains its name only once."""
-        assigned = _ASSIGNED.fullmatch(self.before)
+        assigned = re.fullmatch(_ASSIGNED, self.before)
         if assigned is None or self.after[:1] not in ("", ";"):
             return None
         name = assigned[1]
@@ -231,9 +231,9 @@ class _Expression:
 
 
 _DROPPED_PATCH = "a patch was dropped here, and changes nothing: return it from the function of `at.effect`"
-_COMPARED = re.compile(r"==|!=|<|>|(?:in|not in)\b")
-_COMPARING = re.compile(r"(?:==|!=|<=?|>=?|\bin)$")
-_ASSIGNED = re.compile(r"(?:.*;\s*)?([^\W\d]\w*)(?:\s*:[^=]+)?\s*=")
+_COMPARED = r"==|!=|<|>|(?:in|not in)\b"
+_COMPARING = r"(?:==|!=|<=?|>=?|\bin)$"
+_ASSIGNED = r"(?:.*;\s*)?([^\W\d]\w*)(?:\s*:[^=]+)?\s*="
 
 
 def _warn(message: str, code: CodeType, span: _Span) -> None:

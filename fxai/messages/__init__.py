@@ -9,85 +9,89 @@ A `Prompt` is a conversation, a `Response` is the answer to it, and an `AiError`
 
 from __future__ import annotations
 
-from fxai.messages.calls import Pending
-from fxai.messages.errors import AiError
-from fxai.messages.message import (
-    AssistantContent,
-    AssistantMessage,
-    Content,
-    FilePart,
-    FileUrl,
-    Message,
-    Metadata,
-    ReasoningPart,
-    SystemMessage,
-    TextPart,
-    ToolApprovalRequestPart,
-    ToolApprovalResponsePart,
-    ToolCallPart,
-    ToolContent,
-    ToolMessage,
-    ToolResultPart,
-    UserContent,
-    UserMessage,
-    merge_metadata,
-)
-from fxai.messages.part import (
-    AnyPart,
-    ApprovalRequest,
-    ErrorPart,
-    File,
-    Finish,
-    FinishReason,
-    Part,
-    PrefixBreak,
-    Reasoning,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    ResponseMetadata,
-    Source,
-    StreamPart,
-    Text,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCall,
-    ToolParamsDelta,
-    ToolParamsEnd,
-    ToolParamsStart,
-    ToolResult,
-    Usage,
-    WarningKind,
-    WarningPart,
-)
-from fxai.messages.prompt import Prompt, PromptInput
-from fxai.messages.reason import (
-    AuthenticationError,
-    AuthenticationKind,
-    ContentPolicyError,
-    ContextOverflowError,
-    GuardRefusalError,
-    InternalProviderError,
-    InvalidApprovalError,
-    InvalidOutputError,
-    InvalidRequestError,
-    InvalidUserInputError,
-    ModelProblem,
-    ModelUnavailableError,
-    NetworkError,
-    NetworkKind,
-    QuotaExhaustedError,
-    RateLimitError,
-    Reason,
-    RequestTimeoutError,
-    StructuredOutputError,
-    ToolkitRequiredError,
-    UnknownError,
-    UnsupportedSchemaError,
-)
-from fxai.messages.response import Response, stream_of
-from fxai.messages.wire import MessageError, part_from_data, part_to_data
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fxai.messages.calls import Pending
+    from fxai.messages.errors import AiError
+    from fxai.messages.message import (
+        AssistantContent,
+        AssistantMessage,
+        Content,
+        FilePart,
+        FileUrl,
+        Message,
+        Metadata,
+        ReasoningPart,
+        SystemMessage,
+        TextPart,
+        ToolApprovalRequestPart,
+        ToolApprovalResponsePart,
+        ToolCallPart,
+        ToolContent,
+        ToolMessage,
+        ToolResultPart,
+        UserContent,
+        UserMessage,
+        merge_metadata,
+    )
+    from fxai.messages.part import (
+        AnyPart,
+        ApprovalRequest,
+        ErrorPart,
+        File,
+        Finish,
+        FinishReason,
+        Part,
+        PrefixBreak,
+        Reasoning,
+        ReasoningDelta,
+        ReasoningEnd,
+        ReasoningStart,
+        ResponseMetadata,
+        Source,
+        StreamPart,
+        Text,
+        TextDelta,
+        TextEnd,
+        TextStart,
+        ToolCall,
+        ToolParamsDelta,
+        ToolParamsEnd,
+        ToolParamsStart,
+        ToolResult,
+        Usage,
+        WarningKind,
+        WarningPart,
+    )
+    from fxai.messages.prompt import Prompt, PromptInput
+    from fxai.messages.reason import (
+        AuthenticationError,
+        AuthenticationKind,
+        ContentPolicyError,
+        ContextOverflowError,
+        GuardRefusalError,
+        InternalProviderError,
+        InvalidApprovalError,
+        InvalidOutputError,
+        InvalidRequestError,
+        InvalidUserInputError,
+        ModelProblem,
+        ModelUnavailableError,
+        NetworkError,
+        NetworkKind,
+        QuotaExhaustedError,
+        RateLimitError,
+        Reason,
+        RequestTimeoutError,
+        StructuredOutputError,
+        ToolkitRequiredError,
+        UnknownError,
+        UnsupportedSchemaError,
+    )
+    from fxai.messages.response import Response, stream_of
+    from fxai.messages.wire import MessageError, part_from_data, part_to_data
 
 __all__ = [
     "AiError",
@@ -168,3 +172,38 @@ __all__ = [
     "part_to_data",
     "stream_of",
 ]
+
+# fxai imports a module when a program first uses a name from it, because programs without a model need few of them.
+_MODULES = {
+    "calls": "Pending",
+    "errors": "AiError",
+    "message": (
+        "AssistantContent AssistantMessage Content FilePart FileUrl Message Metadata ReasoningPart SystemMessage "
+        "TextPart ToolApprovalRequestPart ToolApprovalResponsePart ToolCallPart ToolContent ToolMessage "
+        "ToolResultPart UserContent UserMessage merge_metadata"
+    ),
+    "part": (
+        "AnyPart ApprovalRequest ErrorPart File Finish FinishReason Part PrefixBreak Reasoning ReasoningDelta "
+        "ReasoningEnd ReasoningStart ResponseMetadata Source StreamPart Text TextDelta TextEnd TextStart ToolCall "
+        "ToolParamsDelta ToolParamsEnd ToolParamsStart ToolResult Usage WarningKind WarningPart"
+    ),
+    "prompt": "Prompt PromptInput",
+    "reason": (
+        "AuthenticationError AuthenticationKind ContentPolicyError ContextOverflowError GuardRefusalError "
+        "InternalProviderError InvalidApprovalError InvalidOutputError InvalidRequestError InvalidUserInputError "
+        "ModelProblem ModelUnavailableError NetworkError NetworkKind QuotaExhaustedError RateLimitError Reason "
+        "RequestTimeoutError StructuredOutputError ToolkitRequiredError UnknownError UnsupportedSchemaError"
+    ),
+    "response": "Response stream_of",
+    "wire": "MessageError part_from_data part_to_data",
+}
+_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # because a checker would accept any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+        globals()[name] = found
+        return found

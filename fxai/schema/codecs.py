@@ -28,8 +28,8 @@ _MILLI: Final = timedelta(milliseconds=1)
 _SECOND: Final = timedelta(seconds=1)
 _LONGEST: Final = timedelta(days=999999999)
 _SAFE: Final = 2**53 - 1  # JSON readers cannot distinguish larger integers from their neighbors
-_DIGITS: Final = re.compile(r"-?[0-9]+")
-_NUMERAL: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,8})?")
+_DIGITS: Final = "-?[0-9]+"
+_NUMERAL: Final = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,8})?"
 _MOST: Final = 5_000  # characters of an integer, because the time grows faster than their number
 _PLAIN: Final = 600  # digits or bits that Python always converts, regardless of its limit
 
@@ -111,20 +111,20 @@ def _durations(unit: timedelta) -> Codec:
 
 
 def _decimal(text: str) -> Decimal:
-    if _NUMERAL.fullmatch(text) is None:
+    if re.fullmatch(_NUMERAL, text) is None:
         raise ValueError("a decimal number such as '1.50'")
     return Decimal(text)
 
 
 def _decimal_text(number: Decimal) -> str:
     text = str(number)
-    if _NUMERAL.fullmatch(text) is None:
+    if re.fullmatch(_NUMERAL, text) is None:
         raise ValueError("a finite decimal number, of an exponent of at most 8 digits")
     return text
 
 
 def _integer(text: str) -> int:
-    if _DIGITS.fullmatch(text) is None:
+    if re.fullmatch(_DIGITS, text) is None:
         raise ValueError("an integer such as '-12'")
     if len(text) > _MOST:
         raise ValueError(f"an integer of at most {_MOST} characters")
@@ -151,10 +151,10 @@ EPOCH_MILLIS: Final = _times(_MILLI)
 EPOCH_SECONDS: Final = _times(_SECOND)
 """An aware `datetime` as whole seconds since 1970-01-01T00:00:00Z. It decodes in UTC, without finer parts."""
 
-DECIMAL_STRING: Final = Codec.make(str, _decimal, _decimal_text, {"pattern": f"^{_NUMERAL.pattern}$"})
+DECIMAL_STRING: Final = Codec.make(str, _decimal, _decimal_text, {"pattern": f"^{_NUMERAL}$"})
 """A finite `Decimal` as a string with every digit. An exponent has at most eight digits."""
 
-INT_STRING: Final = Codec.make(str, _integer, _integer_text, {"pattern": f"^{_DIGITS.pattern}$", "maxLength": _MOST})
+INT_STRING: Final = Codec.make(str, _integer, _integer_text, {"pattern": f"^{_DIGITS}$", "maxLength": _MOST})
 """An `int` as a string of decimal digits. fxai decodes at most 5,000 characters."""
 
 DURATION_SECONDS: Final = _durations(_SECOND)

@@ -33,7 +33,7 @@ _SILENT: Final = frozenset(
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor")
 _AT_SAME_VALUE: Final = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"))
-_INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
+_INDEX: Final = "0|[1-9][0-9]{0,8}"
 _MOST_FOLLOWED: Final = 200  # the maximum number of consecutive references, and of levels of schemas
 
 MISSING: Final = object()
@@ -125,7 +125,7 @@ def value_at(value: Any, tokens: list[str]) -> Any:
     for token in tokens:
         if is_object(value) and token in value:
             value = value[token]
-        elif is_array(value) and _INDEX.fullmatch(token) and int(token) < len(value):
+        elif is_array(value) and re.fullmatch(_INDEX, token) and int(token) < len(value):
             value = value[int(token)]
         else:
             return MISSING

@@ -408,7 +408,7 @@ def _key(key: object) -> str | None:
 
 # ---- JSON text inside data
 
-_NESTED: Final = re.compile(r"[ \t\r\n]*[\[{]")
+_NESTED: Final = r"[ \t\r\n]*[\[{]"
 # In JSON text: a quote, white space, and a bracket, plain or escaped. No bracket opens after a closing quote.
 _QUOTED: Final = r'"(?: |\\[nrt]|\\u00(?:09|0[aAdD]|20))*(?:[\[{]|\\u00[57][bB])'
 _QUOTED_NESTED: Final[dict[type, Any]] = {}  # for str and bytes, compiled at the first use
@@ -417,7 +417,7 @@ _MOST_LOOKED_AT: Final = 100_000
 
 def may_be_nested(text: str) -> bool:
     """Return whether a string starts like the JSON text of an object or an array."""
-    return _NESTED.match(text) is not None
+    return re.match(_NESTED, text) is not None
 
 
 def may_hold_nested(text: str | bytes) -> bool:
@@ -437,7 +437,7 @@ def may_hold_nested(text: str | bytes) -> bool:
 
 
 _LEAVES: Final = ("string ", "integer ", "number ", "boolean ", "null")
-_FOUND_NESTED: Final = re.compile(r"string ['\"](?: |\\[nrt])*[\[{]")
+_FOUND_NESTED: Final = r"string ['\"](?: |\\[nrt])*[\[{]"
 
 
 def is_about_leaves(faults: tuple[Fault, ...]) -> bool:
@@ -448,7 +448,7 @@ def is_about_leaves(faults: tuple[Fault, ...]) -> bool:
     """
     for one in faults:
         found = one.found
-        if not found.startswith(_LEAVES) or (found[8:9] in "[{ \\" and _FOUND_NESTED.match(found) is not None):
+        if not found.startswith(_LEAVES) or (found[8:9] in "[{ \\" and re.match(_FOUND_NESTED, found) is not None):
             return False
     return True
 

@@ -49,27 +49,26 @@ class PatternError(ValueError):
 _ESCAPE: Final = (
     r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|c[A-Za-z]|[pP]\{[^}]{0,99}\}|k<\w+>|.)?"  # a full escape
 )
-_TOKEN: Final = re.compile(
-    r"(?P<set>\\[dDwWsS]|\.|\[\^?(?:\\[pP]\{[^}]{0,99}\}|\\.|[^\]\\])*(?:\]|\\?\Z))"
+_TOKEN: Final = (
+    r"(?s)(?P<set>\\[dDwWsS]|\.|\[\^?(?:\\[pP]\{[^}]{0,99}\}|\\.|[^\]\\])*(?:\]|\\?\Z))"
     r"|(?P<other>[\^$]|\\(?:[pP]\{[^}]{0,99}\}|k<\w+>|[1-9bBkKpPAZzG]))"
     r"|(?P<times>[*+?]|\{\d+(?:,\d*)?\})"
     r"|(?P<open>\((?:\?(?:<?[=!]|:|P?<\w+>|[A-Za-z])?)?)|(?P<close>\))|(?P<bar>\|)"
-    rf"|(?P<character>{_ESCAPE}|.)",
-    re.DOTALL,
+    rf"|(?P<character>{_ESCAPE}|.)"
 )
-_MEMBER: Final = re.compile(rf"{_ESCAPE}|.", re.DOTALL)
-_COUNTS: Final = re.compile(r"\{(?P<least>\d+)(?P<open>,(?P<most>\d*))?\}")
+_MEMBER: Final = rf"(?s){_ESCAPE}|."
+_COUNTS: Final = r"\{(?P<least>\d+)(?P<open>,(?P<most>\d*))?\}"
 
 
 def tokens(pattern: str) -> Iterator[tuple[str | None, str]]:
     """Iterate over the tokens of a pattern, as kind and text. A kind is the name of a group in `_TOKEN`."""
-    return ((found.lastgroup, found[0]) for found in _TOKEN.finditer(pattern))
+    return ((found.lastgroup, found[0]) for found in re.finditer(_TOKEN, pattern))
 
 
 def set_members(text: str) -> tuple[bool, list[str]]:
     """Return the negation and the members of a set in brackets. The last member is the `]`, if it exists."""
     negated = text.startswith("[^")
-    return negated, _MEMBER.findall(text, 1 + negated)
+    return negated, re.findall(_MEMBER, text[1 + negated :])
 
 
 def is_plain(pattern: str) -> bool:
@@ -106,7 +105,7 @@ def expansion(pattern: str) -> int:
     groups: list[int] = []
     whole = last = 0
     simple = True
-    for found in _TOKEN.finditer(pattern):  # faster than the generator `tokens`
+    for found in re.finditer(_TOKEN, pattern):  # faster than the generator `tokens`
         kind, text = found.lastgroup, found[0]
         if kind == "times":
             last = min(last * _copies(text, simple=simple), _FAR)
@@ -126,7 +125,7 @@ def expansion(pattern: str) -> int:
 
 def _copies(times: str, *, simple: bool) -> int:
     """Return the number of copies of the repeated part in the expansion of a quantifier."""
-    counts = _COUNTS.fullmatch(times)
+    counts = re.fullmatch(_COUNTS, times)
     if counts is None:
         return 2 if times == "+" else 1
     least = int(counts["least"][:9])
@@ -153,7 +152,7 @@ _OUTSIDE: Final = {
 _INSIDE: Final = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES, "b": r"\x08", "/": "/", "0": r"\x00"}
 _SIGNS: Final = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]", "{": r"\{", "}": r"\}", "]": r"\]"}
 _SAME: Final = tuple("fnrtvDWSpP123456789")
-_CODE: Final = re.compile(r"\\(?:x(.{2})|u\{(.+)\}|u(.{4}))")
+_CODE: Final = r"\\(?:x(.{2})|u\{(.+)\}|u(.{4}))"
 _LETTERS: Final = {
     "L": "a-zA-ZäöüÄÖÜßé",
     "Lu": "A-ZÄÖÜ",
@@ -226,7 +225,7 @@ def _escape(text: str, meanings: dict[str, str], *, python: bool) -> str:
     sign = text[1:2]
     if sign == "c" and len(text) == 3:
         return _character(ord(text[2]) % 32, python=python)
-    if code := _CODE.fullmatch(text):
+    if code := re.fullmatch(_CODE, text):
         return _character(int(code[1] or code[2] or code[3], 16), python=python)
     if sign in ("p", "P") and len(text) > 2:
         letters = _LETTERS.get(text[3:-1].rpartition("=")[2], "a-z")
@@ -360,7 +359,7 @@ class _Group:
         """Repeat the previous part. If the previous token is also a quantifier, `?` and `+` modify it."""
         if not self.parts:
             raise PatternError(f"missing expression before {text!r}")
-        counts = _COUNTS.fullmatch(text)
+        counts = re.fullmatch(_COUNTS, text)
         if again and counts is None:
             if text != "?" and isinstance(self.parts[-1], Repeat):
                 self.parts[-1] = msgspec.structs.replace(self.parts[-1], possessive=True)

@@ -58,7 +58,6 @@ from fxai.schema.conversion import (
     UnfitError,
 )
 from fxai.schema.data import Empty, every_object, is_object
-from fxai.schema.document import relocate
 from fxai.schema.fault import SchemaError
 from fxai.schema.mapping_keys import add_omitted, classes_of
 from fxai.schema.type_info import (
@@ -523,6 +522,7 @@ def _insert_foreign(
     schema: dict[str, Any], foreigners: Mapping[int, Foreign], components: dict[str, Any], *, written: bool
 ) -> None:
     """Insert the JSON Schema of each type of pydantic, and its definitions."""
+    from fxai.schema.document import relocate
     from fxai.schema.foreign import MARK
 
     for location in list(_locations(schema)):

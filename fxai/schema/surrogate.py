@@ -22,26 +22,25 @@ import msgspec
 
 _T = TypeVar("_T")
 
-ESCAPES: Final = re.compile(
-    r"(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+ESCAPES: Final = (
+    r"(?s)(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     r"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-    r"|\\.",
-    re.DOTALL,
+    r"|\\."
 )
-"""An escape in JSON text. The groups are both halves of a character (`whole`) and one half (`half`)."""
+"""The pattern of an escape in JSON text. The groups are both halves of a character (`whole`) and one half (`half`)."""
 
-_PAIR: Final = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
-_HALF: Final = re.compile(r"[\ud800-\udfff]")
+_PAIR: Final = r"[\ud800-\udbff][\udc00-\udfff]"
+_HALF: Final = r"[\ud800-\udfff]"
 
 
 def is_whole_text(text: str) -> bool:
     """Return True if a string contains no half of a surrogate pair."""
-    return text.isascii() or _HALF.search(text) is None
+    return text.isascii() or re.search(_HALF, text) is None
 
 
 def mend_text(text: str) -> str:
     """Replace each half of a surrogate pair with U+FFFD. Return a string without halves unchanged."""
-    return text if is_whole_text(text) else _HALF.sub("\ufffd", _PAIR.sub(_join, text))
+    return text if is_whole_text(text) else re.sub(_HALF, "\ufffd", re.sub(_PAIR, _join, text))
 
 
 def mend_json(text: str) -> str:
@@ -50,7 +49,7 @@ def mend_json(text: str) -> str:
     >>> mend_json('"a\\ud83d"'), mend_json('"\\ud83d\\ude00"'), mend_json(r'"\\ud83d"')
     ('"a\\ufffd"', '"\\ud83d\\ude00"', '"\\\\ud83d"')
     """
-    return ESCAPES.sub(lambda found: found[0] if found["half"] is None else "\\ufffd", text)
+    return re.sub(ESCAPES, lambda found: found[0] if found["half"] is None else "\\ufffd", text)
 
 
 def _join(pair: re.Match[str]) -> str:

@@ -14,17 +14,18 @@ unknown tool 'wether' (did you mean 'weather'?). Call one of these tools: weathe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Generic, Literal, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final
 
 import msgspec
 from typing_extensions import TypeVar, override
 
+import fxai.messages
 from fxai.effects.cause import Cause
-from fxai.messages.message import ToolCallPart
-from fxai.messages.part import ToolCall, ToolResult
-from fxai.messages.prompt import Prompt
-from fxai.messages.response import Response
 from fxai.schema.fault import Fault
+
+if TYPE_CHECKING:
+    from fxai.messages.message import ToolCallPart
+    from fxai.messages.part import ToolCall, ToolResult
 
 _F_co = TypeVar("_F_co", covariant=True, default=Any)
 _LONGEST_NAME = 128
@@ -47,9 +48,9 @@ class ToolError(_Failure, frozen=True, kw_only=True):
     print every member of a union in each message.
     """
 
-    response: Response | None = None
+    response: fxai.messages.Response | None = None  # imported if `msgspec` decodes the failure
     """The model's response with the result of every call. None if no model made the call."""
-    history: Prompt | None = None
+    history: fxai.messages.Prompt | None = None
     """The whole conversation with all results. None outside an agent."""
     state: Any = None
     """The `PromptState` at the time of the failure. None without a stateful prompt."""
@@ -284,6 +285,8 @@ def _repair(why: str | None) -> dict[str, Any]:
 
 def failed_result(call: ToolCall | ToolCallPart, failure: Unanswered) -> ToolResult:
     """Return the result of a call that failed before or inside its handler."""
+    from fxai.messages.part import ToolResult  # a program without a model does not need the messages
+
     return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
 
 
@@ -292,7 +295,7 @@ def interrupt_calls(calls: Iterable[ToolCall | ToolCallPart], why: str) -> list[
     return [failed_result(call, Interrupted(call.name, why)) for call in calls]
 
 
-def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:
+def with_responses(cause: Cause[Any], response: fxai.messages.Response) -> Cause[Any]:
     """Return `cause` with `response` in each failure of a tool. `response` contains every result.
 
     A defect is an exception of any class. `take_response` returns the response of a defect.
@@ -307,7 +310,7 @@ def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:
 _RESPONSE: Final = "__fxai_response__"
 
 
-def take_response(defect: BaseException) -> Response | None:
+def take_response(defect: BaseException) -> fxai.messages.Response | None:
     """Return the response that `with_responses` stored in a defect, and remove it from the defect."""
-    response: Response | None = vars(defect).pop(_RESPONSE, None)
+    response: fxai.messages.Response | None = vars(defect).pop(_RESPONSE, None)
     return response

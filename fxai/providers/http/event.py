@@ -125,7 +125,7 @@ def _decode(text: str) -> tuple[Any, bool]:
     try:
         return msgspec.json.decode(text), False
     except JSON_ERRORS:
-        if all(found["half"] is None for found in ESCAPES.finditer(text)):
+        if all(found["half"] is None for found in re.finditer(ESCAPES, text)):
             return read_json(text), False
         try:
             return json.loads(text, parse_constant=int), True  # NaN raises an error
