@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any, Final, TextIO
 
 import click
@@ -99,6 +99,8 @@ _REFUSALS: Final = (
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
+    from importlib import metadata  # the import takes 20 ms
+
     try:
         version = metadata.version("fxai")
     except metadata.PackageNotFoundError:

@@ -20,8 +20,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
-
 _LONGEST: Final = 600
 _SUSPECT: Final = re.compile(r"[^\x20-\x7e\n\t]")
 _JOINERS: Final = "\u200c\u200d"
@@ -100,6 +98,8 @@ def in_line(data: Any, *, compact: bool = False) -> str:
 
 def json_line(data: Any, enc_hook: Callable[[Any], Any] | None = None) -> str:
     """Return data as one line of JSON with its line end, for another program. `enc_hook` is the hook of msgspec."""
+    import msgspec  # `fxai --help` writes no JSON
+
     try:
         text = msgspec.json.encode(data, enc_hook=enc_hook).decode()
     except (UnicodeEncodeError, OverflowError):  # msgspec does not encode a lone surrogate or a large integer
