@@ -79,8 +79,8 @@ def _wrong_use(wrong: click.ClickException) -> str:
         return f"missing {wrong.param.make_metavar(click.Context(cli)) or wrong.param.name}"
     if isinstance(wrong, click.BadParameter) and wrong.param is not None:
         for pattern, requirement in _REFUSALS:
-            if pattern.fullmatch(wrong.message):
-                return f"{wrong.param.opts[0]} {pattern.sub(requirement, wrong.message)}"
+            if re.fullmatch(pattern, wrong.message):
+                return f"{wrong.param.opts[0]} {re.sub(pattern, requirement, wrong.message)}"
         return f"{wrong.param.opts[0]} is invalid: {wrong.message}"
     message = wrong.format_message().replace("No such command", "unknown command")
     message = message.replace("Got unexpected extra", "unexpected")
@@ -88,11 +88,11 @@ def _wrong_use(wrong: click.ClickException) -> str:
 
 
 _REFUSALS: Final = (
-    (re.compile(r"(.+) is not in the range x>=(\S+)\."), r"must be at least \2, got \1"),
-    (re.compile(r"(.+) is not in the range x>(\S+)\."), r"must be greater than \2, got \1"),
-    (re.compile(r"(.+) is not in the range (\S+)<=x<=(\S+)\."), r"must be from \2 to \3, got \1"),
-    (re.compile(r"(.+) is not a valid (?:integer|float).*"), r"must be a number, got \1"),
-    (re.compile(r"(.+) is not one of (.+)\."), r"must be one of \2, got \1"),
+    (r"(.+) is not in the range x>=(\S+)\.", r"must be at least \2, got \1"),
+    (r"(.+) is not in the range x>(\S+)\.", r"must be greater than \2, got \1"),
+    (r"(.+) is not in the range (\S+)<=x<=(\S+)\.", r"must be from \2 to \3, got \1"),
+    (r"(.+) is not a valid (?:integer|float).*", r"must be a number, got \1"),
+    (r"(.+) is not one of (.+)\.", r"must be one of \2, got \1"),
 )
 
 

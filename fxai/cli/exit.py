@@ -26,13 +26,15 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from pathlib import Path
-from typing import Any, Final, TextIO, cast, final
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
 
 import click
 from typing_extensions import override
 
 from fxai.schema.display import clean, json_line, one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FAILED: Final = 1
 HUNG_UP: Final = 129

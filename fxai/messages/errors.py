@@ -155,9 +155,7 @@ _LONGEST = 500
 _LONGEST_START = 400
 # patterns as strings, because the compilation of all of them takes 3 ms at the import, and `re` caches each
 _QUOTA = "(?i)insufficient_quota|insufficient_balance|billing|credit balance"
-_OVERFLOW = (
-    "(?i)context_length_exceeded|context_window|maximum context length|prompt is too long|exceed_context_size"
-)
+_OVERFLOW = "(?i)context_length_exceeded|context_window|maximum context length|prompt is too long|exceed_context_size"
 _POLICY = "(?i)content_policy|content_filter|ResponsibleAIPolicyViolation"
 _NO_MODEL = r"(?i)model_not_found|model_not_available|not_found_error.*\bmodel\b"
 _MODEL_NAME = r"(?i)model:? [`'\"]?([\w./:@-]*\w)"

@@ -21,12 +21,12 @@ from functools import lru_cache
 from typing import Any, Final
 
 _LONGEST: Final = 600
-_SUSPECT: Final = re.compile(r"[^\x20-\x7e\n\t]")
+_SUSPECT: Final = r"[^\x20-\x7e\n\t]"
 _JOINERS: Final = "\u200c\u200d"
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks without a visible form."""
-_RUN: Final = re.compile(r"((?:\\u[0-9a-f]{4}|[^\n]){1,6}?)\1{40,}")
-_PLAIN_NAME: Final = re.compile(r"[\w.:/-]{1,80}")
+_RUN: Final = r"((?:\\u[0-9a-f]{4}|[^\n]){1,6}?)\1{40,}"
+_PLAIN_NAME: Final = r"[\w.:/-]{1,80}"
 
 
 @lru_cache(maxsize=4096)
@@ -47,7 +47,7 @@ def _replace(text: str, sign: str) -> str:
             return character
         return character if _is_harmless(character) else sign
 
-    return _SUSPECT.sub(replacement, text)
+    return re.sub(_SUSPECT, replacement, text)
 
 
 def _joins(text: str, at: int) -> bool:
@@ -71,7 +71,7 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
 
 def quote_name(name: str) -> str:
     """Return a plain name unchanged, and any other name in quotes. Readers cannot confuse it with other words."""
-    return name if _PLAIN_NAME.fullmatch(name) and name.isascii() else one_line(in_line(name))
+    return name if re.fullmatch(_PLAIN_NAME, name) and name.isascii() else one_line(in_line(name))
 
 
 def squeeze(text: str) -> str:
@@ -80,7 +80,7 @@ def squeeze(text: str) -> str:
     >>> squeeze("rm -rf ~" + " " * 5000 + "; ls")
     'rm -rf ~⟨" " 5,000 times⟩; ls'
     """
-    return _RUN.sub(lambda run: f'⟨"{run[1]}" {len(run[0]) // len(run[1]):,} times⟩', text)
+    return re.sub(_RUN, lambda run: f'⟨"{run[1]}" {len(run[0]) // len(run[1]):,} times⟩', text)
 
 
 # ---- JSON: the same data, with unsafe characters as escapes
@@ -110,7 +110,7 @@ def json_line(data: Any, enc_hook: Callable[[Any], Any] | None = None) -> str:
 def _escape_all(text: str) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
-    return _SUSPECT.sub(_escape, text)
+    return re.sub(_SUSPECT, _escape, text)
 
 
 def _escape(found: re.Match[str]) -> str:
