@@ -1,6 +1,6 @@
 """The request form: a JSON Schema that a provider accepts in a tool, with the conversions of its values."""
 
-from fxai.schema.request_form.request_document import NAMES_OF_PROPERTIES, RequestForm, request_form
+from fxai.schema.request_form.request_document import NAMES_OF_PROPERTIES, RequestForm, Rewrite, request_form
 from fxai.schema.request_form.request_rules import (
     CHAT,
     COMPATIBLE_CHAT,
@@ -10,7 +10,6 @@ from fxai.schema.request_form.request_rules import (
     RequestRules,
     refusals,
 )
-from fxai.schema.request_form.root_form import Rewrite
 
 __all__ = [
     "CHAT",

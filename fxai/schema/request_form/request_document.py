@@ -12,49 +12,56 @@ An API refuses some documents in any tool, strict or not. `request_form` rewrite
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, final
 
+import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai.schema.budget import ExhaustedError, with_stack
 from fxai.schema.data import copy_data, every_object, is_array, is_object
-from fxai.schema.dialect import dialect_of
+from fxai.schema.dialect import LATEST, dialect_of
+from fxai.schema.document import document_faults, relocate
 from fxai.schema.fault import DecodeFailure, Fault, pointer_to
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.location import walk
+from fxai.schema.location import ANNOTATIONS, DocumentReader, LocationError, Site, names_inside, walk
 from fxai.schema.request_form.request_rules import RequestRules, inner_refusals, lacks_items
-from fxai.schema.request_form.root_form import (
-    VALUE,
-    WRAPPED,
-    Rewrite,
-    Way,
-    is_plain_root,
-    modern,
-    root_form,
-    unwrap,
-    with_type,
-    wrap,
-)
 from fxai.schema.strict.form import StrictForm, strict_form, without_weakenings
+from fxai.schema.strict.node import describe, keyword_words
 from fxai.schema.strict.rules import StrictRules, UnsupportedFeature, Weakening
+from fxai.schema.strict.transformer import whole_number
 
-_WHERE: Final = f"/properties/{VALUE}"
-_ABOUT_NAMES: Final = frozenset(
-    (
-        *("patternProperties", "propertyNames", "dependentSchemas", "dependencies", "dependentRequired", "if", "not"),
-        *("allOf", "anyOf", "oneOf", "enum", "const", "unevaluatedProperties"),
-    )
-)
-_REFUSED_SIGNS: Final = re.compile(r"[^a-zA-Z0-9_.-]+")
+VALUE: Final = "value"
+"""The property that contains the value of a schema that cannot be at the root."""
 NAMES_OF_PROPERTIES: Final = "names of properties"
 """The rule of a rewrite of the name of a property."""
 
-_LOOKS_AT_ITEMS: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains", "$dynamicRef")
+_ROOT: Final = "object at the root"
+_WHERE: Final = f"/properties/{VALUE}"
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _LONGEST: Final = 64
 _TOO_MUCH: Final = "the rewritten document exceeds the budget, so simplify the schema or split the tool"
+
+Way: TypeAlias = Callable[[Any], Any]
+"""A conversion of a value."""
+_Forth: TypeAlias = Callable[[Any], Result[Any, DecodeFailure]]
+
+
+@final
+class Rewrite(msgspec.Struct, frozen=True):
+    """A change of a document: its JSON pointer in the original, the rule, and the description of the change."""
+
+    pointer: str
+    """The JSON pointer in the original document."""
+    rule: str
+    """The rule."""
+    change: str
+    """The description of the change."""
+
+    def __str__(self) -> str:
+        """Return the location, the rule, and the change in one line."""
+        return f"{self.pointer or '/'}: {self.rule}: {self.change}"
 
 
 @final
@@ -71,145 +78,166 @@ class RequestForm:
     If the root of the original has keywords of objects and no type, fxai reads the document as a schema of objects.
     """
 
-    __slots__ = ("_draft", "document", "original", "rewrites", "strict", "weakened")
-
-    def __init__(self, original: JsonSchema, draft: _Draft) -> None:
+    def __init__(self, original: JsonSchema) -> None:
+        """Store the original document. Use `request_form`, which also rewrites it."""
         self.original: JsonSchema = original
         """The original document."""
-        self.document: JsonSchema = original if draft.plain == draft.given else JsonSchema.trust(draft.plain)
+        self.document: JsonSchema = original
         """The document in the request."""
-        self.strict: StrictForm | None = draft.strict
+        self.strict: StrictForm | None = None
         """The strict form, or None if the tool is not strict."""
-        self.rewrites: tuple[Rewrite, ...] = tuple(draft.rewrites)
+        self.rewrites: tuple[Rewrite, ...] = ()
         """The changes of the request form, without the changes of the strict form."""
-        self.weakened: tuple[Weakening, ...] = draft.weakened
+        self.weakened: tuple[Weakening, ...] = ()
         """The keywords that the provider does not enforce. fxai still validates values by the original document."""
-        self._draft = draft
+        self._ways: list[tuple[Way, _Forth]] = []
+        self._plain: Any = original.to_dict()
+        self._read: JsonSchema = original  # before the changes for the provider
+        self._is_wrapped = False
 
     def back(self, value: Any) -> Any:
         """Convert a value of `document` to the original value. Other values do not change."""
-        for back, _ in reversed(self._draft.ways):
+        for back, _ in reversed(self._ways):
             value = back(value)
         return value
 
     def forth(self, value: Any) -> Result[Any, DecodeFailure]:
         """Convert an original value to a value of `document`. A value without this form is a failure."""
-        for _, forth in self._draft.ways:
+        for _, forth in self._ways:
             found = forth(value)
             if not isinstance(found, Success):
                 return found
             value = found.unwrap()
-        faults = self.document.validate(value) if self._draft.ways else ()
+        faults = self.document.validate(value) if self._ways else ()
         return Failure(DecodeFailure(faults)) if faults else Success(value)
 
     def relaxed_faults(self, value: Any) -> tuple[Fault, ...]:
         """Return the errors of an original value by the original document without the weakened keywords."""
-        return self._draft.relaxed_faults(value)
+        if self.strict is not None:
+            return self.strict.relaxed.validate({VALUE: value} if self._is_wrapped else value)
+        return without_weakenings(self._read, self.weakened).validate(value)
 
     def __repr__(self) -> str:
         return f"RequestForm({self.document!r}, rewrites={[str(one) for one in self.rewrites]})"
 
+    # ---- the conversion
 
-_Forth: TypeAlias = Callable[[Any], Result[Any, DecodeFailure]]
+    def __rewrite__(
+        self, rules: RequestRules, strict: StrictRules | None, *, explicit_null: bool
+    ) -> tuple[UnsupportedFeature, ...]:
+        """Rewrite the document for an API. Return the unsupported features, or `()` if the API accepts the result."""
+        given = copy_data(self._plain)
+        if given is False or given == {"not": {}}:
+            return (UnsupportedFeature("", "schema", "the schema accepts no value"),)
+        self._modernize()
+        self._read = JsonSchema.trust(self._plain)
+        if strict is None:
+            self._repair_root(rules.refused_at_root)
+        elif unsupported := self._convert(rules, strict, explicit_null=explicit_null):
+            return unsupported
+        self._complete(rules)
+        self._rename(rules)
+        if self._plain != given:
+            self.document = JsonSchema.trust(self._plain)
+        return tuple(
+            UnsupportedFeature(fault.pointer, "schema", str(fault)) for fault in inner_refusals(self._plain, rules)
+        )
 
+    def _note(self, pointer: str, rule: str, change: str) -> None:
+        self.rewrites = (*self.rewrites, Rewrite(pointer, rule, change))
 
-@final
-class _Draft:
-    """The state of a document during the conversion to the request form."""
-
-    def __init__(self, given: Any) -> None:
-        self.given: Any = copy_data(given)
-        self.plain: Any = given
-        self.ways: list[tuple[Way, _Forth]] = []
-        self.rewrites: list[Rewrite] = []
-        self.weakened: tuple[Weakening, ...] = ()
-        self.strict: StrictForm | None = None
-        self._read: JsonSchema | None = None
-        self._wrapped = False
-
-    def read(self) -> None:
+    def _modernize(self) -> None:
         """Rewrite an old draft, and state the type of the root."""
-        if not is_object(self.plain):
+        if not is_object(self._plain):
             return
-        if dialect_of(self.plain).name == "draft-04":
-            self.ways.append((_whole_numbers, Success))
-        latest = modern(self.plain)
-        if latest is not self.plain:
-            self.rewrites.append(Rewrite("/$schema", "JSON Schema 2020-12", "keywords of the older draft rewritten"))
-        self.plain = with_type(latest)
-        if self.plain is not latest:
-            self.rewrites.append(Rewrite("/type", "object at the root", 'the type "object"'))
+        if dialect_of(self._plain).name == "draft-04":
+            self._ways.append((_whole_numbers, Success))
+        latest = modern(self._plain)
+        if latest is not self._plain:
+            self._note("/$schema", "JSON Schema 2020-12", "keywords of the older draft rewritten")
+        self._plain = with_type(latest)
+        if self._plain is not latest:
+            self._note("/type", _ROOT, 'the type "object"')
 
-    def hold(self, rules: RequestRules, strict: StrictRules, *, explicit_null: bool) -> tuple[UnsupportedFeature, ...]:
+    def _convert(
+        self, rules: RequestRules, strict: StrictRules, *, explicit_null: bool
+    ) -> tuple[UnsupportedFeature, ...]:
         """Convert the document to its strict form. Return its unsupported features, or `()` if the form exists."""
-        self._read = JsonSchema.trust(self.plain)
         found = strict_form(self._read, strict, explicit_null=explicit_null)
         if not isinstance(found, Success):
-            if is_object(self.plain) and is_plain_root(self.plain, rules.refused_at_root):
+            if is_object(self._plain) and _is_plain_root(self._plain, rules.refused_at_root):
                 return found.failure()
             self._wrap()
-            found = strict_form(JsonSchema.trust(self.plain), strict, explicit_null=explicit_null)
+            found = strict_form(JsonSchema.trust(self._plain), strict, explicit_null=explicit_null)
             if not isinstance(found, Success):
-                return tuple(_outside(one) for one in found.failure())
+                return tuple(msgspec.structs.replace(one, pointer=_outer(one.pointer)) for one in found.failure())
         form = self.strict = found.unwrap()
-        self.ways.append((form.back, form.forth))
-        self.weakened = tuple(Weakening(_outer(one.pointer), one.keyword, one.reason) for one in form.weakened)
-        self.plain = form.document.to_dict()
+        self._ways.append((form.back, form.forth))
+        self.weakened = tuple(msgspec.structs.replace(one, pointer=_outer(one.pointer)) for one in form.weakened)
+        self._plain = form.document.to_dict()
         return ()
 
+    def _repair_root(self, refused: frozenset[str]) -> None:
+        """Rewrite the root as one object without the refused keywords."""
+        plain: Any = {} if self._plain is True else self._plain
+        if not is_object(plain) or _is_plain_root(plain, refused):
+            return
+        if not plain.keys() - ANNOTATIONS - _SILENT - _IDENTIFIERS:
+            self._note("", _ROOT, "an open object, with other values in the property 'value'")
+            self._plain = {"type": "object", **plain, "properties": {}}
+            self._ways.append((unwrap, lambda value: Success(_wrap_others(value))))
+        elif (folded := _fold(plain, refused)) is not None:
+            self._plain, self.weakened = folded
+            words = " with its alternatives in the description" if self.weakened else ""
+            self._note("", _ROOT, f"one object schema{words}")
+        else:
+            self._wrap()
+
     def _wrap(self) -> None:
-        self._wrapped = True
-        self.plain = wrap(self.plain)
-        self.rewrites.append(WRAPPED)
-        self.ways.append((unwrap, lambda value: Success({VALUE: value})))
+        """Move the document into the property `value` of an object."""
+        definitions: dict[str, Any] = {}
+        inner: Any = relocate(self._plain, _WHERE, definitions, "")
+        self._plain = {
+            "type": "object",
+            "properties": {VALUE: {True: {}, False: {"not": {}}}[inner] if isinstance(inner, bool) else inner},
+            "required": [VALUE],
+            "additionalProperties": False,
+            **({"$defs": definitions} if definitions else {}),
+        }
+        self._is_wrapped = True
+        self._note("", _ROOT, "the value is in the property 'value'")
+        self._ways.append((unwrap, lambda value: Success({VALUE: value})))
 
-    def repair_root(self, rules: RequestRules) -> None:
-        """Rewrite the root as one object."""
-        self._read = JsonSchema.trust(self.plain)
-        root = root_form(self.plain, rules.refused_at_root)
-        self.plain = root.document
-        self.rewrites += root.rewrites
-        self.weakened = root.weakened
-        if root.back is not None and root.forth is not None:
-            forth = root.forth
-            self.ways.append((root.back, lambda value: Success(forth(value))))
-
-    def complete(self, rules: RequestRules) -> None:
+    def _complete(self, rules: RequestRules) -> None:
         """Add missing keywords."""
-        if rules.properties and "properties" not in self.plain:
-            self.rewrites.append(Rewrite("/properties", "properties at the root", "no properties"))
-            self.plain["properties"] = {}
-        for location in walk(self.plain) if rules.items else ():
+        if rules.properties and "properties" not in self._plain:
+            self._note("/properties", "properties at the root", "no properties")
+            self._plain["properties"] = {}
+        for location in walk(self._plain) if rules.items else ():
             if lacks_items(location.schema) and (items := _items(location.schema)) is not None:
-                self.rewrites.append(Rewrite(f"{location.pointer}/items", "items of arrays", "any items"))
+                self._note(f"{location.pointer}/items", "items of arrays", "any items")
                 location.schema["items"] = items
 
-    def rename(self, rules: RequestRules) -> None:
+    def _rename(self, rules: RequestRules) -> None:
         """Rename the properties of the root whose names the API refuses."""
-        names: Any = self.plain.get("properties", {})
+        names: Any = self._plain.get("properties", {})
         refused = [name for name in names if not rules.accepts_name(name)]
         if not refused:
             return
-        if not _is_renamable(self.plain):
+        if not _is_renamable(self._plain):
             if self.strict is None:
-                inside = f"unchanged, in the property {VALUE!r}"
-                self.rewrites += [Rewrite(pointer_to("/properties", n), NAMES_OF_PROPERTIES, inside) for n in refused]
+                for name in refused:
+                    inside = f"unchanged, in the property {VALUE!r}"
+                    self._note(pointer_to("/properties", name), NAMES_OF_PROPERTIES, inside)
                 self._wrap()
             return
-        aliases = _aliases(refused, {*names, *self.plain.get("required", ())})
+        aliases = _aliases(refused, {*names, *self._plain.get("required", ())})
         for name, alias in aliases.items():
-            self.rewrites.append(Rewrite(pointer_to("/properties", name), NAMES_OF_PROPERTIES, f"as {alias!r}"))
-        self.plain["properties"] = {aliases.get(n, n): _with_name(inner, n, aliases) for n, inner in names.items()}
-        if "required" in self.plain:
-            self.plain["required"] = [aliases.get(name, name) for name in self.plain["required"]]
-        self.ways.append(_renaming(aliases))
-
-    def relaxed_faults(self, value: Any) -> tuple[Fault, ...]:
-        """Return the errors of a value by the read document without the weakened keywords."""
-        if self.strict is not None:
-            return self.strict.relaxed.validate({VALUE: value} if self._wrapped else value)
-        read = self._read or JsonSchema.trust(self.given)
-        return without_weakenings(read, self.weakened).validate(value)
+            self._note(pointer_to("/properties", name), NAMES_OF_PROPERTIES, f"as {alias!r}")
+        self._plain["properties"] = {aliases.get(n, n): _with_name(inner, n, aliases) for n, inner in names.items()}
+        if "required" in self._plain:
+            self._plain["required"] = [aliases.get(name, name) for name in self._plain["required"]]
+        self._ways.append(_renaming(aliases))
 
 
 @lru_cache(maxsize=2048)
@@ -227,47 +255,24 @@ def request_form(
         explicit_null: True if the strict form must distinguish a null from an absent property. Default: False.
     """
     try:
-        return with_stack(lambda: _form(document, rules, strict, explicit_null=explicit_null))
+        form = RequestForm(document)
+        unsupported = with_stack(lambda: form.__rewrite__(rules, strict, explicit_null=explicit_null))
     except (ExhaustedError, RecursionError) as error:
-        return Failure(
-            (UnsupportedFeature(str(error) if isinstance(error, ExhaustedError) else "", "schema", _TOO_MUCH),)
-        )
-
-
-def _form(
-    document: JsonSchema, rules: RequestRules, strict: StrictRules | None, *, explicit_null: bool
-) -> Result[RequestForm, tuple[UnsupportedFeature, ...]]:
-    draft = _Draft(document.to_dict())
-    if draft.plain is False or draft.plain == {"not": {}}:
-        return Failure((UnsupportedFeature("", "schema", "the schema accepts no value"),))
-    draft.read()
-    if strict is None:
-        draft.repair_root(rules)
-    elif unsupported := draft.hold(rules, strict, explicit_null=explicit_null):
+        at = str(error) if isinstance(error, ExhaustedError) else ""
+        unsupported = (UnsupportedFeature(at, "schema", _TOO_MUCH),)
         return Failure(unsupported)
-    draft.complete(rules)
-    draft.rename(rules)
-    left = tuple(
-        UnsupportedFeature(fault.pointer, "schema", str(fault)) for fault in inner_refusals(draft.plain, rules)
-    )
-    return Failure(left) if left else Success(RequestForm(document, draft))
+    return Failure(unsupported) if unsupported else Success(form)
 
 
 def _outer(pointer: str) -> str:
     return pointer.removeprefix(_WHERE)
 
 
-def _outside(feature: UnsupportedFeature) -> UnsupportedFeature:
-    return UnsupportedFeature(_outer(feature.pointer), feature.keyword, feature.reason)
-
-
 def _whole_numbers(value: Any) -> Any:
     """Convert whole numbers such as `3.0` to integers, because draft 4 does not accept `3.0` as an integer."""
     if is_object(value):
         return {name: _whole_numbers(inner) for name, inner in value.items()}
-    if is_array(value):
-        return [_whole_numbers(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return [_whole_numbers(inner) for inner in value] if is_array(value) else whole_number(value)
 
 
 def _items(schema: dict[str, Any]) -> Any:
@@ -277,7 +282,18 @@ def _items(schema: dict[str, Any]) -> Any:
     return None if any(keyword in schema for keyword in _LOOKS_AT_ITEMS) else schema.pop("unevaluatedItems")
 
 
+_LOOKS_AT_ITEMS: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains", "$dynamicRef")
+
+
 # -- names
+
+_ABOUT_NAMES: Final = frozenset(
+    (
+        *("patternProperties", "propertyNames", "dependentSchemas", "dependencies", "dependentRequired", "if", "not"),
+        *("allOf", "anyOf", "oneOf", "enum", "const", "unevaluatedProperties"),
+    )
+)
+_REFUSED_SIGNS: Final = "[^a-zA-Z0-9_.-]+"
 
 
 def _is_renamable(plain: dict[str, Any]) -> bool:
@@ -296,7 +312,7 @@ def _aliases(refused: Iterable[str], taken: Container[str]) -> dict[str, str]:
     """Return an unused alias for each refused name."""
     aliases: dict[str, str] = {}
     for number, name in enumerate(refused, 1):
-        plain = _REFUSED_SIGNS.sub("_", name).strip("_")[:_LONGEST] or f"property_{number}"
+        plain = re.sub(_REFUSED_SIGNS, "_", name).strip("_")[:_LONGEST] or f"property_{number}"
         alias, count = plain, 1
         while alias in taken or alias in aliases.values():
             count += 1
@@ -336,3 +352,166 @@ def _renaming(aliases: Mapping[str, str]) -> tuple[Way, _Forth]:
         return Success({aliases.get(key, key): inner for key, inner in value.items()})
 
     return back, forth
+
+
+# -- the root
+
+_SILENT: Final = frozenset(("$schema", "$comment", "$defs", "definitions", "$vocabulary", "readOnly", "writeOnly"))
+_OBJECT: Final = frozenset(
+    (
+        *("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties"),
+        *("maxProperties", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties"),
+    )
+)
+_NARROWING: Final = ("anyOf", "oneOf", "not")
+_IDENTIFIERS: Final = frozenset(("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"))
+_MERGED: Final = frozenset(("type", "properties", "required", "$ref", "allOf")) | ANNOTATIONS | _SILENT
+
+
+def _is_plain_root(document: Mapping[str, Any], refused: Iterable[str]) -> bool:
+    """Return True if a root is one object schema without a refused keyword and without a reference."""
+    if document.get("type") != "object" or any(keyword in document for keyword in refused):
+        return False
+    return not any(keyword in document for keyword in _REFERENCES)
+
+
+def modern(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document if it is also a usable document of 2020-12. Otherwise, rewrite it for 2020-12.
+
+    >>> modern({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{}], "additionalItems": False})
+    {'prefixItems': [{}], 'items': False}
+    """
+    if dialect_of(document) is LATEST:
+        return document
+    if not document_faults({key: value for key, value in document.items() if key != "$schema"}):
+        return document
+    definitions: dict[str, Any] = {}
+    moved: dict[str, Any] = relocate(document, "", definitions, "")
+    return {**moved, "$defs": definitions} if definitions else moved
+
+
+def with_type(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with the type `object` at its root if the root has only keywords of objects."""
+    if document.get("type") == ["object"]:
+        return {**document, "type": "object"}
+    restricting = document.keys() - ANNOTATIONS - _SILENT - _IDENTIFIERS
+    if not restricting or not restricting <= _OBJECT:
+        return document
+    return {"type": "object", **document}
+
+
+def _wrap_others(value: Any) -> Any:
+    return value if is_object(value) and value.keys() != {VALUE} else {VALUE: value}
+
+
+def unwrap(value: Any) -> Any:
+    """Return the value of the property `value` if an object has only this property. Otherwise, return the value."""
+    return value[VALUE] if is_object(value) and value.keys() == {VALUE} else value
+
+
+_Folded: TypeAlias = tuple[dict[str, Any], tuple[Weakening, ...]]
+
+
+def _fold(document: dict[str, Any], refused: frozenset[str]) -> _Folded | None:
+    """Return the document with a root that is one object schema, and the keywords that this schema only describes.
+
+    Return None if one object schema cannot express the root.
+    """
+    into = tuple(f"#/{keyword}/" for keyword in ("allOf", *_NARROWING))
+    if names_inside([document]) or any(str(one.get("$ref", "")).startswith(into) for one in every_object(document)):
+        return None
+    try:
+        reader = DocumentReader(document)
+        sites = [site for site in reader.together((reader.root,)) if site.schema is not True]
+        merged = _merge(sites) if _is_one_object(sites) else None
+        return None if merged is None else _narrow(document, merged, sites, reader, refused)
+    except (LocationError, ExhaustedError):
+        return None
+
+
+def _is_one_object(sites: Sequence[Site]) -> bool:
+    """Return True if the schemas describe objects and one schema can express all of them."""
+    kinds = [site.get("type") for site in sites if "type" in site]
+    if any(not is_object(site.schema) for site in sites) or any(kind not in ("object", ["object"]) for kind in kinds):
+        return False
+    if not kinds and not any(_OBJECT & site.schema.keys() for site in sites):
+        return False
+    if any("enum" in site or "const" in site for site in sites):
+        return False
+    seen: set[str] = set()
+    for site in sites:
+        own = {keyword for keyword in site.schema if keyword in site} - _MERGED - set(_NARROWING)
+        if own & seen:
+            return False
+        seen |= own
+    return len(sites) == 1 or _stands_alone(sites)
+
+
+def _stands_alone(sites: Sequence[Site]) -> bool:
+    """Return True if keywords about other properties keep their meaning in a merged schema."""
+    names = {name for site in sites for name in site.get("properties", {})}
+    for site in sites:
+        if "unevaluatedProperties" in site:
+            return False
+        if site.get("additionalProperties", True) not in (True, {}):
+            patterned = any("patternProperties" in other for other in sites)
+            if patterned or not names <= site.get("properties", {}).keys():
+                return False
+    return True
+
+
+def _merge(sites: Sequence[Site]) -> dict[str, Any] | None:
+    """Merge the schemas without their unions. Return None if a schema has `required` as a boolean."""
+    merged: dict[str, Any] = {"type": "object"}
+    properties: dict[str, Any] = {}
+    required: dict[str, None] = {}
+    for site in sites:
+        for name, inner in site.get("properties", {}).items():
+            known = properties.get(name, inner)
+            properties[name] = inner if known == inner else {"allOf": [known, inner]}
+        if isinstance(site.get("required"), bool):
+            return None
+        required.update(dict.fromkeys(site.get("required", ())))
+    for site in sites:
+        for keyword, value in site.schema.items():
+            if keyword in site and keyword not in (*_NARROWING, "$ref", "allOf", "type", "properties", "required"):
+                merged.setdefault(keyword, value)
+    words = dict.fromkeys(text for site in sites if isinstance(text := site.get("description"), str) and text)
+    merged |= {"description": "\n".join(words)} if words else {}
+    merged |= {"properties": properties} if properties or any("properties" in site for site in sites) else {}
+    return merged | ({"required": list(required)} if required else {})
+
+
+def _narrow(
+    document: dict[str, Any],
+    merged: dict[str, Any],
+    sites: Sequence[Site],
+    reader: DocumentReader,
+    refused: frozenset[str],
+) -> _Folded | None:
+    """Describe the unions of the merged schema. Return None if a union adds properties or is too long to describe."""
+    weakened: list[Weakening] = []
+    words: list[str] = []
+    known = set(merged.get("properties", {}))
+    for site, keyword in ((site, keyword) for site in sites for keyword in _NARROWING if keyword in site):
+        if keyword not in refused and len(sites) == 1:
+            merged[keyword] = site.get(keyword)
+            continue
+        phrase = keyword_words(keyword, site.get(keyword))
+        if not phrase or not _only_known(site, keyword, known, reader):
+            return None
+        weakened.append(Weakening(site.pointer, keyword, "in the description, because the root cannot contain a union"))
+        words.append(phrase)
+    kept: dict[str, Any] = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
+    text = str(merged.pop("description", ""))
+    return describe({**merged, **kept}, [], [text], words), tuple(weakened)
+
+
+def _only_known(site: Site, keyword: str, known: set[str], reader: DocumentReader) -> bool:
+    """Return True if the alternatives of a keyword describe objects and declare only known properties."""
+    steps = [()] if keyword == "not" else [(index,) for index in range(len(site.get(keyword)))]
+    inner = [site.under(keyword, *step) for step in steps]
+    is_typed = "type" in site or all(
+        is_object(one.schema) and one.schema.keys() <= _OBJECT | ANNOTATIONS for one in inner
+    )
+    return is_typed and all(reader.declared_names(one) <= known for one in inner)

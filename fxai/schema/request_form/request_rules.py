@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Final, final
 
 import msgspec
@@ -53,12 +52,7 @@ class RequestRules(msgspec.Struct, frozen=True):
 
     def accepts_name(self, name: str) -> bool:
         """Return True if the API accepts the name of a property at the root."""
-        return self.property_name is None or _pattern(self.property_name).fullmatch(name) is not None
-
-
-@lru_cache(maxsize=16)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)
+        return self.property_name is None or re.fullmatch(self.property_name, name, re.ASCII) is not None
 
 
 _UNIONS: Final = frozenset(("oneOf", "anyOf", "allOf"))
@@ -101,27 +95,14 @@ REQUEST_RULES: Final[Mapping[str, tuple[RequestRules, ...]]] = {"openai": (RESPO
 def refusals(document: Mapping[str, Any] | JsonSchema, rules: RequestRules) -> tuple[Fault, ...]:
     """Return the reasons why the API would refuse a document. `()` if the API accepts the document."""
     plain: Any = document.to_dict() if isinstance(document, JsonSchema) else dict(document)
-    return with_stack(lambda: tuple(_refusals(plain, rules)))
-
-
-def _refusals(plain: Any, rules: RequestRules) -> Iterator[Fault]:
     if not is_object(plain):
-        yield Fault("", "an object at the root", found_in(plain))
-        return
-    yield from document_faults({key: value for key, value in plain.items() if key != "$schema"})
-    yield from inner_refusals(plain, rules)
+        return (Fault("", "an object at the root", found_in(plain)),)
+    bare = {key: value for key, value in plain.items() if key != "$schema"}
+    return with_stack(lambda: (*document_faults(bare), *inner_refusals(plain, rules)))
 
 
 def inner_refusals(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
     """Iterate over the reasons why the API would refuse a usable document of JSON Schema 2020-12."""
-    yield from _root(plain, rules)
-    for location in walk(plain) if rules.items else ():
-        if lacks_items(location.schema):
-            yield Fault(f"{location.pointer}/items", "a schema for the items", NOTHING)
-
-
-def _root(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
-    """Iterate over the errors of the root."""
     if plain.get("type") != "object":
         yield Fault("/type", '"object"', found_in(plain["type"]) if "type" in plain else NOTHING)
     for keyword, value in plain.items():
@@ -133,6 +114,9 @@ def _root(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
     for name in properties if is_object(properties) else ():
         if not rules.accepts_name(name):
             yield Fault(pointer_to("/properties", name), f"a name that matches {rules.property_name}", repr(name))
+    for location in walk(plain) if rules.items else ():
+        if lacks_items(location.schema):
+            yield Fault(f"{location.pointer}/items", "a schema for the items", NOTHING)
 
 
 def lacks_items(schema: Mapping[str, Any]) -> bool:

@@ -141,52 +141,38 @@ class Shape(NamedTuple):
 
 
 @final
-class Node:
-    """A strict schema with the conversions of its values.
+class Node(msgspec.Struct, frozen=True, eq=False):
+    """A strict schema with the conversions of its values. `back` and `forth` are either both None or both set."""
 
-    Attributes:
-        schema: The strict schema.
-        back: Converts a strict value to the original value.
-        forth: Converts an original value to the strict value. It raises `NoFormError` if the value does not fit the
-            node. `back` and `forth` are either both None or both set.
-        note: The description of the rewritten form.
-        checks: The descriptions of the keywords that the provider does not enforce.
-        shape: The structure of the conversions. None for a scalar, because no conversion changes scalars.
-    """
-
-    __slots__ = ("back", "checks", "forth", "members", "note", "schema", "shape", "target")
-
-    def __init__(
-        self,
-        schema: dict[str, Any],
-        back: Way = None,
-        forth: Way = None,
-        note: str = "",
-        checks: Sequence[str] = (),
-        shape: Shape | None = None,
-    ) -> None:
-        self.schema: dict[str, Any] = schema
-        self.back: Way = back
-        self.forth: Way = forth
-        self.note: str = note
-        self.checks: tuple[str, ...] = tuple(checks)
-        self.shape: Shape | None = shape
-        self.members: Mapping[str, Property] | None = None
-        """The members of an object without other properties, or None."""
-        self.target: Callable[[], Node] | None = None
-        """A function that returns the target of a reference, or None."""
+    schema: dict[str, Any]
+    """The strict schema."""
+    back: Way = None
+    """Converts a strict value to the original value."""
+    forth: Way = None
+    """Converts an original value to the strict value. It raises `NoFormError` if the value does not fit the node."""
+    note: str = ""
+    """The description of the rewritten form."""
+    checks: tuple[str, ...] = ()
+    """The descriptions of the keywords that the provider does not enforce."""
+    shape: Shape | None = None
+    """The structure of the conversions. None for a scalar, because no conversion changes scalars."""
+    members: Mapping[str, Property] | None = None
+    """The members of an object without other properties, or None."""
+    target: Callable[[], Node] | None = None
+    """A function that returns the target of a reference, or None."""
 
     def with_schema(self, schema: dict[str, Any]) -> Node:
         """Return the node with another schema that already has its description."""
-        return self._copy(Node(schema, self.back, self.forth, shape=self.shape))
+        return msgspec.structs.replace(self, schema=schema, note="", checks=())
 
     def with_checks(self, checks: Sequence[str]) -> Node:
         """Return the node with additional descriptions of keywords that the provider does not enforce."""
-        return self._copy(Node(self.schema, self.back, self.forth, self.note, (*self.checks, *checks), self.shape))
+        return msgspec.structs.replace(self, checks=(*self.checks, *checks))
 
-    def _copy(self, made: Node) -> Node:
-        made.members, made.target = self.members, self.target
-        return made
+    def described(self, words: Sequence[str] = (), title: str | None = None) -> Node:
+        """Return the node with its note, these words, and its checks in the description."""
+        schema = self.schema if title is None else {"title": title, **self.schema}
+        return self.with_schema(describe(schema, [self.note], words, self.checks))
 
 
 def lead(way: Way, value: Any) -> Any:
@@ -285,21 +271,17 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
                 found[name] = item if way is None else way(item)
         return found if rest is None else _unrest(found, rest, members)
 
-    made = Node(schema, back, lambda value: _forth(value, members, rest), shape=shape)
-    made.members = members if rest is None else None
-    return made
+    def forth(value: Any) -> Any:  # absent properties become null
+        if not is_object(value):
+            raise NoFormError("the value must be an object")
+        others = {name: item for name, item in value.items() if name not in members}
+        if rest is None and others:
+            raise NoFormError(f"the schema does not declare the property {next(iter(others))!r}")
+        there = {name: member for name, member in members.items() if name in value or not member.absent}
+        found = {name: member.forth(name in value, value.get(name)) for name, member in there.items()}
+        return found if rest is None else {**found, rest[0]: lead(rest[1].forth, others)}
 
-
-def _forth(value: Any, members: Mapping[str, Property], rest: tuple[str, Node] | None) -> Any:
-    """Convert an object to its strict form. Absent properties become null."""
-    if not is_object(value):
-        raise NoFormError("the value must be an object")
-    others = {name: item for name, item in value.items() if name not in members}
-    if rest is None and others:
-        raise NoFormError(f"the schema does not declare the property {next(iter(others))!r}")
-    there = {name: member for name, member in members.items() if name in value or not member.absent}
-    found = {name: member.forth(name in value, value.get(name)) for name, member in there.items()}
-    return found if rest is None else {**found, rest[0]: lead(rest[1].forth, others)}
+    return Node(schema, back, forth, shape=shape, members=members if rest is None else None)
 
 
 def _unrest(found: dict[str, Any], rest: tuple[str, Node], members: Mapping[str, Any]) -> dict[str, Any]:
@@ -409,6 +391,4 @@ def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
     known = nodes.get(name)
     if known is not None and known.back is None:
         return Node(schema, shape=shape)
-    made = Node(schema, back, forth, shape=shape)
-    made.target = lambda: nodes[name]
-    return made
+    return Node(schema, back, forth, shape=shape, target=lambda: nodes[name])

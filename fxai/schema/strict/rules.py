@@ -9,7 +9,9 @@ The rules come from each provider's documentation of structured outputs. `strict
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast, final
 
 import msgspec
@@ -26,36 +28,27 @@ NULL_LOST: Final = (
 """The reason of a weakening that makes a null and an absent property indistinguishable."""
 
 
+class _Keyword(msgspec.Struct, frozen=True):
+    pointer: str
+    """The JSON pointer of the schema."""
+    keyword: str
+    """The keyword."""
+    reason: str
+    """The reason."""
+
+    def __str__(self) -> str:
+        """Return the location, the keyword, and the reason in one line."""
+        return f"{self.pointer or '/'}: {self.keyword}: {self.reason}"
+
+
 @final
-class UnsupportedFeature(msgspec.Struct, frozen=True):
+class UnsupportedFeature(_Keyword, frozen=True):
     """An unsupported feature of a schema without a strict form: its JSON pointer, its keyword, and the reason."""
 
-    pointer: str
-    """The JSON pointer of the schema."""
-    keyword: str
-    """The keyword."""
-    reason: str
-    """The reason."""
-
-    def __str__(self) -> str:
-        """Return the location, the keyword, and the reason in one line."""
-        return f"{self.pointer or '/'}: {self.keyword}: {self.reason}"
-
 
 @final
-class Weakening(msgspec.Struct, frozen=True):
+class Weakening(_Keyword, frozen=True):
     """A keyword that a provider does not enforce: the JSON pointer of its schema, the keyword, and the reason."""
-
-    pointer: str
-    """The JSON pointer of the schema."""
-    keyword: str
-    """The keyword."""
-    reason: str
-    """The reason."""
-
-    def __str__(self) -> str:
-        """Return the location, the keyword, and the reason in one line."""
-        return f"{self.pointer or '/'}: {self.keyword}: {self.reason}"
 
 
 @final
@@ -282,65 +275,37 @@ class _RuleCheck:
             yield from self._circles()
 
     def _circles(self) -> Iterator[Fault]:
-        targets = {reference.removeprefix("#"): number for number, reference in enumerate(self.references)}
-        after: list[dict[int, None]] = [{} for _ in targets]
-        around: set[tuple[str, int]] = set()
-        for number, locations in enumerate(self.references.values()):
+        """Iterate over the references that lead to a schema around them."""
+        targets = {reference.removeprefix("#"): reference for reference in self.references}
+        after: dict[str, set[str]] = {reference: set() for reference in self.references}
+        before: dict[str, set[str]] = {reference: set() for reference in self.references}
+        outside: dict[tuple[str, str], list[str]] = {}
+        for reference, locations in self.references.items():
             for location in locations:
-                for target in _around(location):
-                    if target in targets:
-                        after[targets[target]][number] = None
-                        if targets[target] == number:
-                            around.add((location, number))
-        circular = {one for group in _cycles(len(after), after.__getitem__) if len(group) > 1 for one in group}
-        circular |= {number for number, inside in enumerate(after) if number in inside}
-        for number, (reference, locations) in enumerate(self.references.items()):
-            for location in locations:
-                if number in circular or (location, number) in around:
-                    yield Fault(f"{location}/$ref", "a schema that does not refer to itself", found_in(reference))
+                outer = outside[reference, location] = [targets[at] for at in _around(location) if at in targets]
+                before[reference].update(outer)
+                for target in outer:
+                    after[target].add(reference)
+        circular = _blocked(after) & _blocked(before)
+        for (reference, location), outer in outside.items():
+            if reference in circular or reference in outer:
+                yield Fault(f"{location}/$ref", "a schema that does not refer to itself", found_in(reference))
 
 
 def _around(location: str) -> Iterator[str]:
     """Iterate over a pointer and the pointers of all enclosing locations."""
-    while True:
-        yield location
-        if not location:
-            return
+    yield location
+    while location:
         location = location.rpartition("/")[0]
+        yield location
 
 
-def _cycles(count: int, after: Callable[[int], Iterable[int]]) -> list[list[int]]:
-    """Return the strongly connected components of a graph."""
-    found: list[list[int]] = []
-    index, low = dict[int, int](), dict[int, int]()
-    open_: dict[int, None] = {}
-
-    def enter(number: int) -> tuple[int, Iterator[int]]:
-        index[number] = low[number] = len(index)
-        open_[number] = None
-        return number, iter(after(number))
-
-    for start in range(count):
-        trail = [enter(start)] if start not in index else []
-        while trail:
-            number, inner = trail[-1]
-            other = next(inner, None)
-            if other is None:
-                trail.pop()
-                if trail:
-                    low[trail[-1][0]] = min(low[trail[-1][0]], low[number])
-                if low[number] == index[number]:
-                    found.append(_pop_component(open_, number))
-            elif other not in index:
-                trail.append(enter(other))
-            elif other in open_:
-                low[number] = min(low[number], index[other])
-    return found
-
-
-def _pop_component(open_: dict[int, None], last: int) -> list[int]:
-    """Remove and return the nodes that the search opened since `last`, including `last`."""
-    taken: list[int] = []
-    while not taken or taken[-1] != last:
-        taken.append(open_.popitem()[0])
-    return taken
+def _blocked(after: Mapping[str, set[str]]) -> set[str]:
+    """Return the nodes of a graph that lead to a circle."""
+    sorter, left = TopologicalSorter(after), set(after)
+    with suppress(CycleError):
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        left.difference_update(ready)
+        sorter.done(*ready)
+    return left
