@@ -14,7 +14,6 @@ fxai.schema.fault.DecodeError: /a: expected integer, found string 'x'; /b: expec
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import sys
 from collections.abc import Callable
@@ -251,7 +250,7 @@ class Compiled:
 
         document = self.document
         if self.plan.foreigners or self.plan.survey.keyed or b'"contentEncoding"' in document.to_json():
-            bare = dataclasses.replace(self.plan.survey, keyed=False)
+            bare = msgspec.structs.replace(self.plan.survey, keyed=False)
             plain = derive(msgspec.structs.replace(self.plan, foreigners={}, survey=bare))
             for schema in every_object(plain):
                 if "contentEncoding" in schema:  # the bounds of the type count bytes

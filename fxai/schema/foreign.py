@@ -30,7 +30,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, final, get_
 import msgspec
 from typing_extensions import TypeAliasType, override
 
-from fxai.schema.alias import contains_itself
 from fxai.schema.budget import MAX_FAULTS, Findings
 from fxai.schema.codecs import Codec
 from fxai.schema.conversion import Conversion, UnfitError, Way
@@ -53,6 +52,7 @@ from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_int
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.mapping_keys import INTEGER
 from fxai.schema.parsing import builtin, is_plain, plain_faults
+from fxai.schema.type_info import contains_itself
 
 MARK: Final = "x-fxai-foreign"
 """The keyword that marks the location of a foreign type until fxai inserts its JSON Schema."""

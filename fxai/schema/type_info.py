@@ -26,6 +26,7 @@ from typing import (
     Annotated,
     Any,
     Final,
+    ForwardRef,
     Literal,
     Never,
     NoReturn,
@@ -43,7 +44,6 @@ from weakref import WeakKeyDictionary
 import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
 
-from fxai.schema.alias import contains_itself, contains_names
 from fxai.schema.codecs import Codec, Matching, matching
 from fxai.schema.fault import SchemaError, unwrap
 from fxai.schema.mapping_keys import states_bounds
@@ -63,70 +63,60 @@ _WRAPPERS: Final = (Required, NotRequired, ReadOnly)
 
 
 @final
-@dataclasses.dataclass(frozen=True, slots=True)
-class Member:
-    """A field of a struct, dataclass, TypedDict, named tuple, or attrs class.
-
-    A field has separate names for the attribute, for JSON, and for the constructor.
-    """
+class Member(msgspec.Struct, frozen=True):
+    """A field of a struct, dataclass, TypedDict, named tuple, or attrs class."""
 
     name: str
-    encode_name: str
-    init_name: str
+    """The name of the attribute."""
     type: Any
     required: bool
-    default: Any = ABSENT
-    default_factory: Any = ABSENT
+    default: Any
+    default_factory: Any
+    encode_name: str
+    """The name in JSON."""
+    init_name: str
+    """The name of the parameter of the constructor."""
 
 
 @final
-@dataclasses.dataclass(slots=True)
-class Survey:
-    """The result of a walk over a type.
-
-    Each attribute except `tags` is True if the type contains at least one part with the property.
-
-    Attributes:
-        coded: A type with a codec.
-        open_ended: A type that accepts any JSON value, or a class that contains itself. The type does not limit the
-            depth of its data.
-        floats: A type that accepts any value, or numbers that can be infinite or NaN.
-        listed: A type that accepts any value, or that is an array in JSON and not a list in Python.
-        blurred: A decimal. A Python value that equals a decimal can have another type.
-        sets: A set.
-        hashed: A set or a mapping whose values or keys are not strings, so Python's hash of them has no secret.
-        keyed: A mapping with keys that are not plain strings.
-        omitted: A date, a time, or a decimal, because `msgspec` omits a keyword for it.
-        indirect: A set with bounds, or a mapping with decimals as keys. `msgspec` decodes JSON text of these types
-            differently from the same data.
-        float_keys: A mapping with numbers as keys. `msgspec` accepts the key `"NaN"`.
-        objects: The type `object`. It accepts any JSON value.
-        tags: The names of the tag fields, by struct.
-        partial: A class that contains itself. The results for the classes between both occurrences can be incomplete.
-    """
+class Survey(msgspec.Struct):
+    """The result of a walk over a type. A `bool` is True if the type contains at least one part with the property."""
 
     coded: bool = False
+    """A type with a codec."""
     open_ended: bool = False
+    """A type that accepts any JSON value, or a class that contains itself. The type does not limit the depth."""
     floats: bool = False
+    """A type that accepts any value, or numbers that can be infinite or NaN."""
     listed: bool = False
+    """A type that accepts any value, or that is an array in JSON and not a list in Python."""
     blurred: bool = False
+    """A decimal. A Python value that equals a decimal can have another type."""
     sets: bool = False
+    """A set."""
     hashed: bool = False
+    """A set or a mapping whose values or keys are not strings, so Python's hash of them has no secret."""
     keyed: bool = False
+    """A mapping with keys that are not plain strings."""
     omitted: bool = False
+    """A date, a time, or a decimal, because `msgspec` omits a keyword for it."""
     indirect: bool = False
+    """A set with bounds, or a mapping with decimals as keys. `msgspec` decodes their JSON text unlike the same data."""
     float_keys: bool = False
+    """A mapping with numbers as keys. `msgspec` accepts the key `"NaN"`."""
     objects: bool = False
-    tags: dict[Any, str] = dataclasses.field(default_factory=dict[Any, str])
+    """The type `object`. It accepts any JSON value."""
+    tags: dict[Any, str] = {}
+    """The names of the tag fields, by struct."""
     partial: bool = False
+    """A class that contains itself. The results for the classes between both occurrences can be incomplete."""
 
     def take(self, other: Survey) -> None:
         """Add the findings of another walk."""
-        for name in _FINDINGS:
+        for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) | getattr(other, name))
 
 
-_FINDINGS: Final = tuple(field.name for field in dataclasses.fields(Survey))
 _KNOWN_STRUCTS: Final[WeakKeyDictionary[type[Any], Survey]] = WeakKeyDictionary()
 
 
@@ -183,20 +173,55 @@ def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple
     after = tuple(_without_pattern(note) if isinstance(note, msgspec.Meta) else note for note in after)
     if codec is None:
         return matching(patterns[-1], tp), after
-    wire: Any = Annotated
     keywords: dict[str, Any] = codec.json_schema() or {}
     if "pattern" in keywords:  # both patterns apply
         keywords["allOf"] = [*keywords.get("allOf", ()), {"pattern": keywords.pop("pattern")}]
-    wire = wire[codec.wire, msgspec.Meta(pattern=patterns[-1])]
+    wire = Annotated[codec.wire, msgspec.Meta(pattern=patterns[-1])]
     return Codec.make(wire, codec.decode, codec.encode, keywords or None), after
 
 
 def _without_pattern(meta: msgspec.Meta) -> msgspec.Meta:
-    kept_fields = {name: getattr(meta, name) for name in _META if name != "pattern"}
-    return msgspec.Meta(**{name: value for name, value in kept_fields.items() if value is not None})
+    notes = {name: getattr(meta, name) for name in dir(meta) if name[0] != "_" and name != "pattern"}
+    return msgspec.Meta(**{name: value for name, value in notes.items() if value is not None})
 
 
-_META: Final = tuple(name for name in dir(msgspec.Meta) if not name.startswith("_"))
+def contains_itself(tp: Any) -> bool:
+    """Return True if a type is an alias whose value contains the alias or an unresolved name."""
+    alias = tp if isinstance(tp, TypeAliasType) else get_origin(tp)
+    if not isinstance(alias, TypeAliasType):
+        return False
+    waiting: list[Any] = [alias.__value__]
+    seen: set[TypeAliasType] = set()
+    while waiting:
+        part = waiting.pop()
+        named = part if isinstance(part, TypeAliasType) else get_origin(part)
+        if named is alias or _is_name(part):
+            return True
+        if isinstance(named, TypeAliasType) and named not in seen:
+            seen.add(named)
+            waiting.append(named.__value__)
+        waiting += _parts_of(part)
+    return False
+
+
+def contains_names(tp: Any) -> bool:
+    """Return True if a type contains an unresolved name instead of a type.
+
+    >>> contains_names(list["Tree"]), contains_names(list[int])
+    (True, False)
+    """
+    return _is_name(tp) or any(map(contains_names, _parts_of(tp)))
+
+
+def _is_name(part: Any) -> bool:
+    return isinstance(part, (str, ForwardRef))
+
+
+def _parts_of(tp: Any) -> tuple[Any, ...]:
+    origin = get_origin(tp)
+    if origin is Annotated:
+        return (tp.__origin__,)
+    return () if origin is None or origin is Literal else get_args(tp)
 
 
 def arms_of(tp: Any) -> tuple[Any, ...] | None:
@@ -233,11 +258,18 @@ def members_of(tp: Any) -> tuple[Member, ...] | None:
     Raises:
         SchemaError: If an annotation contains an undefined name.
     """
-    kind = kind_of(tp)
+    kind, cls = kind_of(tp), get_origin(tp) or tp
     if kind is None:
         return None
     try:
-        return tuple(_READERS[kind](tp, get_origin(tp) or tp))
+        if kind == "struct":
+            return tuple(
+                Member(one.name, one.type, one.required, one.default, one.default_factory, one.encode_name, one.name)
+                for one in msgspec.structs.fields(tp)
+            )
+        filled = _variables(tp)
+        hints = {name: _fill(hint, filled) for name, hint in get_type_hints(cls, include_extras=True).items()}
+        return tuple(_READERS[kind](cls, hints))
     except NameError as error:
         raise SchemaError(
             f"cannot resolve an annotation of {_name(tp)}: {error}. Define the type at module level, or import it"
@@ -249,66 +281,49 @@ def _name(tp: Any) -> str:
     return tp.__qualname__ if isinstance(tp, type) and not get_args(tp) else str(tp)
 
 
-def _struct(tp: Any, _: Any) -> Iterator[Member]:
-    for field in msgspec.structs.fields(tp):
-        yield Member(
-            field.name, field.encode_name, field.name, field.type, field.required, field.default, field.default_factory
-        )
-
-
-def _dataclass(tp: Any, cls: Any) -> Iterator[Member]:
-    hints = _hints(tp, cls)
+def _dataclass(cls: Any, hints: dict[str, Any]) -> Iterator[Member]:
     for field in dataclasses.fields(cls):
+        default = ABSENT if field.default is dataclasses.MISSING else field.default
+        factory = ABSENT if field.default_factory is dataclasses.MISSING else field.default_factory
+        required = default is ABSENT and factory is ABSENT
         if field.init:
-            default = ABSENT if field.default is dataclasses.MISSING else field.default
-            factory = ABSENT if field.default_factory is dataclasses.MISSING else field.default_factory
-            required = default is ABSENT and factory is ABSENT
-            yield Member(field.name, field.name, field.name, hints[field.name], required, default, factory)
+            yield Member(field.name, hints[field.name], required, default, factory, field.name, field.name)
 
 
-def _typed_dict(tp: Any, cls: Any) -> Iterator[Member]:
-    for name, hint in _hints(tp, cls).items():
+def _typed_dict(cls: Any, hints: dict[str, Any]) -> Iterator[Member]:
+    for name, hint in hints.items():
         required = name in cls.__required_keys__
         while get_origin(hint) in _WRAPPERS:
             required = {Required: True, NotRequired: False}.get(get_origin(hint), required)
             hint = get_args(hint)[0]
-        yield Member(name, name, name, hint, required)
+        yield Member(name, hint, required, ABSENT, ABSENT, name, name)
 
 
-def _named_tuple(tp: Any, cls: Any) -> Iterator[Member]:
-    hints = _hints(tp, cls)
+def _named_tuple(cls: Any, hints: dict[str, Any]) -> Iterator[Member]:
     for name in cls._fields:
         default = cls._field_defaults.get(name, ABSENT)
-        yield Member(name, name, name, hints.get(name, Any), default is ABSENT, default)
+        yield Member(name, hints.get(name, Any), default is ABSENT, default, ABSENT, name, name)
 
 
-def _attrs(tp: Any, cls: Any) -> Iterator[Member]:
+def _attrs(cls: Any, hints: dict[str, Any]) -> Iterator[Member]:
     import attrs
 
-    hints = _hints(tp, cls)
     for field in attrs.fields(cls):
+        given: Any = field.default
+        made, missing = hasattr(given, "takes_self"), given is attrs.NOTHING
+        default = ABSENT if missing or made else given
+        factory = given.factory if made and not given.takes_self else ABSENT
+        names = field.name, field.alias or field.name
         if field.init:
-            given: Any = field.default
-            made, missing = hasattr(given, "takes_self"), given is attrs.NOTHING
-            default = ABSENT if missing or made else given
-            factory = given.factory if made and not given.takes_self else ABSENT
-            tp_ = hints.get(field.name, Any)
-            yield Member(field.name, field.name, field.alias or field.name, tp_, missing, default, factory)
+            yield Member(field.name, hints.get(field.name, Any), missing, default, factory, *names)
 
 
-_READERS: Final[dict[Kind, Callable[[Any, Any], Iterator[Member]]]] = {
-    "struct": _struct,
+_READERS: Final[dict[Kind, Callable[[Any, dict[str, Any]], Iterator[Member]]]] = {
     "dataclass": _dataclass,
     "typed-dict": _typed_dict,
     "named-tuple": _named_tuple,
     "attrs": _attrs,
 }
-
-
-def _hints(tp: Any, cls: Any) -> dict[str, Any]:
-    """Return the annotations of a class by name, with the type arguments of generic bases."""
-    filled = _variables(tp)
-    return {name: _fill(hint, filled) for name, hint in get_type_hints(cls, include_extras=True).items()}
 
 
 def _variables(tp: Any) -> dict[Any, Any]:

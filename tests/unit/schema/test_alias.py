@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from fxai.schema import Schema, SchemaError
-from fxai.schema.alias import contains_itself, contains_names
+from fxai.schema.type_info import contains_itself, contains_names
 from tests.kit.every import every
 
 T = TypeVar("T")
