@@ -25,7 +25,9 @@ Objects are open or closed like in the decoder.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from decimal import Decimal
 from itertools import count
 from typing import (
     TYPE_CHECKING,
@@ -36,14 +38,17 @@ from typing import (
     Literal,
     Never,
     NoReturn,
+    TypeAlias,
     Union,
     cast,
     final,
     get_args,
     get_origin,
 )
+from weakref import WeakKeyDictionary
 
 import msgspec
+from msgspec import inspect as nodes
 
 from fxai.schema.conversion import (
     Arm,
@@ -63,15 +68,20 @@ from fxai.schema.mapping_keys import add_omitted, classes_of
 from fxai.schema.type_info import (
     ABSENT,
     Member,
-    Survey,
     arms_of,
+    check_defaults,
+    check_key,
+    check_pattern,
     codec_of,
+    contains_itself,
     find_foreign,
     is_class,
     kind_of,
     members_of,
+    name_of,
     plain_type,
-    survey,
+    quick_hints,
+    without_notes,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +93,45 @@ _LIST: Final[Any] = list
 _TUPLE: Final[Any] = tuple
 _UNSET: Final = msgspec.UNSET
 _NUMBERS: Final = count()
+_KNOWN: Final = frozenset((str, int, bool, type(None), bytes, list, dict))
+
+
+@final
+class Survey(msgspec.Struct):
+    """The result of a walk over a type. A `bool` is True if the type contains at least one part with the property."""
+
+    open_ended: bool = False
+    """A type that accepts any JSON value, or a class that contains itself. The type does not limit the depth."""
+    floats: bool = False
+    """A type that accepts any value, or numbers that can be infinite or NaN."""
+    listed: bool = False
+    """A type that accepts any value, or that is an array in JSON and not a list in Python."""
+    blurred: bool = False
+    """A decimal. A Python value that equals a decimal can have another type."""
+    sets: bool = False
+    """A set."""
+    hashed: bool = False
+    """A set or a mapping whose values or keys are not strings, so Python's hash of them has no secret."""
+    keyed: bool = False
+    """A mapping with keys that are not plain strings."""
+    omitted: bool = False
+    """A date, a time, or a decimal, because `msgspec` omits a keyword for it."""
+    indirect: bool = False
+    """A set with bounds, or a mapping with decimals as keys. `msgspec` decodes their JSON text unlike the same data."""
+    float_keys: bool = False
+    """A mapping with numbers as keys. `msgspec` accepts the key `"NaN"`."""
+    objects: bool = False
+    """The type `object`. It accepts any JSON value."""
+    tags: dict[Any, str] = {}
+    """The names of the tag fields, by struct."""
+
+    def take(self, other: Survey) -> None:
+        """Add the findings of another walk."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) | getattr(other, name))
+
+
+_KNOWN_STRUCTS: Final[WeakKeyDictionary[type[Any], Survey]] = WeakKeyDictionary()
 
 
 @final
@@ -112,16 +161,9 @@ def plan_of(tp: Any) -> Plan:
     Raises:
         SchemaError: If the type has no JSON form. The message names the type, the location, and the remedy.
     """
-    found = survey(tp)
-    if not found.coded:
-        return Plan(tp, plain_type(tp), None, found, {})
     deriving = _Deriving()
-    wire, step = deriving.of(tp)
-    inside = survey(wire)
-    inside.hashed |= found.hashed  # also if the wire type is a list, and the value is a set
-    if deriving.foreigners:
-        inside.open_ended = found.open_ended  # the wire type accepts any data, and pydantic only some data
-    return Plan(tp, wire, step, inside, deriving.defaults, deriving.foreigners)
+    wire, step = deriving.of(tp, name_of(tp))
+    return Plan(tp, wire, step, deriving.found, deriving.defaults, deriving.foreigners)
 
 
 def mirrored_class(cls: Any) -> Any:
@@ -129,52 +171,81 @@ def mirrored_class(cls: Any) -> Any:
     return getattr(cls, "__fxai_mirror_of__", cls)
 
 
-_Derived = tuple[Any, "Conversion | None"]
+_Derived: TypeAlias = "tuple[Any, Conversion | None]"
+_PLAIN: Final[WeakKeyDictionary[type[Any], Survey]] = WeakKeyDictionary()  # the surveys of structs without codecs
 
 
 @final
 class _Deriving:
-    """A derivation, with its finished mirrors and the mirrors of incomplete classes."""
+    """A walk over a type, with its finished classes and the mirrors of incomplete classes."""
 
     def __init__(self) -> None:
-        self.done: dict[Any, _Derived] = {}
+        self.found = Survey()
+        self.codecs = 0
+        self.done: dict[Any, tuple[Any, Fields | None, Survey]] = {}
         self.open: dict[Any, tuple[str, Fields]] = {}
+        self.referred: set[Any] = set()  # the open classes to which the finished parts refer
         self.closing: dict[str, Any] = {}
         self.waiting: list[tuple[str, Any]] = []
         self.defaults: dict[Any, dict[str, Any]] = {}
         self.foreigners: dict[int, Foreign] = {}
 
-    def of(self, tp: Any) -> _Derived:
+    def of(self, tp: Any, location: str) -> _Derived:
+        """Return the wire type of a type, and its conversion or None. Add its contents to `found`."""
+        if tp is str or tp is int or tp is bool:
+            return tp, None
+        if tp is float:
+            self.found.floats = True
+            return tp, None
         tp = plain_type(tp)
         if (coded := codec_of(tp)) is not None:
-            return self._codec(*coded)
+            return self._codec(*coded, location)
         if (of_pydantic := find_foreign(tp)) is not None:
-            return self._foreign(*of_pydantic)
+            return self._foreign(*of_pydantic, location)
+        if contains_itself(tp):
+            raise SchemaError(
+                f"the alias {tp} at {location} contains itself, and msgspec cannot decode it. Use a class that contains"
+                " itself, or import pydantic to decode the alias."
+            )
         if get_origin(tp) is Annotated:
-            wire, step = self.of(tp.__origin__)
+            origin = get_origin(plain_type(tp.__origin__))
+            bounds = [note.min_length or note.max_length for note in tp.__metadata__ if isinstance(note, msgspec.Meta)]
+            self.found.indirect |= is_class(origin) and issubclass(origin, Set) and any(bounds)
+            wire, step = self.of(tp.__origin__, location)
             return (tp, None) if step is None else (_with_notes(wire, tp.__metadata__), step)
         if (arms := arms_of(tp)) is not None:
-            return self._union(tp, arms)
+            return self._union(tp, arms, location)
         if kind_of(tp) is not None:
-            return self._class(tp) if survey(tp).coded else (tp, None)
-        return self._container(tp)
+            return self._class(tp)
+        return (tp, None) if get_origin(tp) is Literal else self._container(tp, location)
 
-    def _codec(self, tp: Any, codec: Any, after: tuple[Any, ...]) -> _Derived:
-        wire, inner = self.of(codec.wire)
+    def _codec(self, tp: Any, codec: Any, after: tuple[Any, ...], location: str) -> _Derived:
+        self.codecs += 1
+        check_pattern(codec, location)
+        wire, inner = self.of(codec.wire, location)
         metas = tuple(note for note in after if isinstance(note, msgspec.Meta))
         keywords = _beside(codec.json_schema() or {}, metas)
         metas = (msgspec.Meta(extra_json_schema=keywords), *metas) if keywords else metas
         return (_with_notes(wire, metas) if metas else wire), Coded(codec, tp, wire, inner)
 
-    def _foreign(self, tp: Any, metas: tuple[msgspec.Meta, ...]) -> _Derived:
+    def _foreign(self, tp: Any, metas: tuple[msgspec.Meta, ...], location: str) -> _Derived:
         from fxai.schema.foreign import MARK, foreign
 
-        step = foreign(tp)
+        try:
+            step = foreign(tp)
+        except SchemaError as error:
+            message = str(error)
+            raise SchemaError(
+                message if message.startswith(location) else f"{location}: {message}"
+            ) from error.__cause__
+        self.codecs += 1
         self.foreigners[step.number] = step
+        self.found.floats = self.found.listed = True
+        self.found.open_ended |= step.open_ended
         return _with_notes(Any, (msgspec.Meta(extra_json_schema={MARK: step.number}), *metas)), step
 
-    def _union(self, tp: Any, arms: tuple[Any, ...]) -> _Derived:
-        derived = [self.of(arm) for arm in arms]
+    def _union(self, tp: Any, arms: tuple[Any, ...], location: str) -> _Derived:
+        derived = [self.of(arm, location) for arm in arms]
         if all(step is None for _, step in derived):
             return tp, None
         choice = tuple(
@@ -185,41 +256,121 @@ class _Deriving:
             choice, " or ".join(str(getattr(_python(arm), "__name__", _python(arm))) for arm in arms)
         )
 
-    def _container(self, tp: Any) -> _Derived:
+    def _container(self, tp: Any, location: str) -> _Derived:
+        self._leaf(tp, location)
         origin, arguments = get_origin(tp), get_args(tp)
-        if origin is None or origin is Literal or not is_class(origin) or not arguments:
+        is_mapping = is_class(origin) and issubclass(origin, Mapping)
+        if is_mapping or (is_class(origin) and issubclass(origin, Set)):
+            self.found.hashed |= without_notes(arguments[0]) not in (str, bool, bytes)
+        if is_mapping:
+            key = without_notes(arguments[0])
+            keys = [without_notes(arm) for arm in arms_of(key) or (key,)]
+            self.found.keyed |= arguments[0] is not str
+            self.found.indirect |= Decimal in keys
+            self.found.float_keys |= float in keys
+            check_key(arguments[0], location)
+        derived = [(one, None) if one is Ellipsis else self.of(one, f"{location}[]") for one in arguments]
+        if not is_class(origin) or all(step is None for _, step in derived):
             return tp, None
-        if issubclass(origin, tuple) and not (len(arguments) == 2 and arguments[1] is Ellipsis):
-            derived = [self.of(argument) for argument in arguments]
-            steps = tuple(step for _, step in derived)
-            return (tp, None) if not any(steps) else (_TUPLE[tuple(wire for wire, _ in derived)], Fixed(steps))
-        if issubclass(origin, Mapping):
-            (key, key_step), (value, value_step) = self.of(arguments[0]), self.of(arguments[1])
-            if key_step is None and value_step is None:
-                return tp, None
-            return _DICT[key, value], Entries(key_step, value_step)
-        wire, step = self.of(arguments[0])
+        if issubclass(origin, tuple) and arguments[-1] is not Ellipsis:
+            return _TUPLE[tuple(wire for wire, _ in derived)], Fixed(tuple(step for _, step in derived))
+        if is_mapping:
+            (key_wire, key_step), (value, value_step) = derived
+            return _DICT[key_wire, value], Entries(key_step, value_step)
+        wire, step = derived[0]
         return (tp, None) if step is None else (_LIST[wire], Items(_maker(origin), step))
 
+    def _leaf(self, tp: Any, location: str) -> None:
+        """Add the contents of a type without its arguments."""
+        cls, found = get_origin(tp) or tp, self.found
+        if cls in (Any, object) or (cls in (list, dict, tuple, set, frozenset) and not get_args(tp)):
+            found.open_ended = found.floats = found.listed = True
+            found.sets |= cls in (set, frozenset)
+            found.hashed |= cls in (set, frozenset)
+            found.objects |= cls is object
+        elif isinstance(cls, type) and issubclass(cls, (tuple, Set)):
+            found.listed = True
+            found.sets |= issubclass(cls, Set)
+        elif cls not in _KNOWN and tp not in (Never, NoReturn, msgspec.UnsetType):
+            self._rare_leaf(tp, location)
+
+    def _rare_leaf(self, tp: Any, location: str) -> None:
+        try:
+            node = nodes.type_info(tp)
+        except (TypeError, RecursionError):
+            return  # the decoder of msgspec raises the error
+        if isinstance(node, nodes.CustomType):
+            hint = (
+                ""
+                if "pydantic" in sys.modules
+                else " If pydantic knows the type, import pydantic before you use the type."
+            )
+            raise SchemaError(
+                f"{name_of(tp)} at {location} has no JSON form that msgspec knows. Declare a codec:"
+                f" Annotated[{name_of(tp)}, Schema.codec(wire=str, decode=…, encode=…)].{hint}"
+            )
+        found = self.found
+        found.blurred |= isinstance(node, nodes.DecimalType)
+        found.omitted |= isinstance(node, (nodes.DateTimeType, nodes.TimeType, nodes.DecimalType))
+        bare = not get_args(tp) and isinstance(node, (nodes.DictType, nodes.CollectionType))
+        if bare or isinstance(node, (nodes.RawType, nodes.AnyType)):
+            found.open_ended = found.floats = found.listed = True
+        elif isinstance(node, (nodes.VarTupleType, nodes.SetType, nodes.FrozenSetType)):
+            found.listed = True
+            found.sets |= not isinstance(node, nodes.VarTupleType)
+
     def _class(self, tp: Any) -> _Derived:
+        if is_class(tp) and (plain := _PLAIN.get(tp)) is not None:
+            self.found.take(plain)
+            return tp, None
         if tp in self.done:
-            return self.done[tp]
+            wire, known, own = self.done[tp]
+            self.codecs += known is not None
+            self.found.take(own)
+            return wire, known
         if tp in self.open:
+            self.found.open_ended = True
+            self.referred.add(tp)
             name, step = self.open[tp]
             return ForwardRef(name), step
         cls = get_origin(tp) or tp
         name, step = f"_fxai_wire_{next(_NUMBERS)}", Fields(cls, dict if kind_of(tp) == "typed-dict" else cls)
         self.open[tp] = (name, step)
-        self._mirror(tp, name, step)
+        outer, own, known_before, codecs = (self.found, self.referred), Survey(), len(self.done), self.codecs
+        self.found, self.referred = own, set[Any]()
+        hints, config = quick_hints(tp), getattr(cls, "__struct_config__", None)
+        own.listed = kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
+        if config is not None and config.tag_field is not None and not config.array_like:
+            own.tags[tp] = config.tag_field
+        check_defaults(tp)
+        pairs = hints or [(member.name, member.type) for member in members_of(tp) or ()]
+        called = name_of(tp)
+        derived: dict[str, _Derived] = {}
+        for field, hint in pairs:
+            is_quick = hint is str or hint is int or hint is bool  # most fields, which need no location
+            derived[field] = (hint, None) if is_quick else self.of(hint, f"{called}.{field}")
         del self.open[tp]
-        self.done[tp] = step.mirror, step
+        is_closed = self.referred.isdisjoint(self.open)
+        self.found, referred = outer
+        self.referred = referred | (self.referred & self.open.keys())
+        self.found.take(own)
+        if self.codecs == codecs and is_closed:
+            for inner in list(self.done)[known_before:]:  # classes between both occurrences of a recursive class
+                _, made, inside = self.done[inner]
+                self.defaults.pop(None if made is None else made.mirror, None)
+                self.done[inner] = inner, None, inside
+            self.done[tp] = tp, None, own
+            if hints is not None and not own.tags:  # tags refer to the class and keep it alive
+                _PLAIN[tp] = own
+            return tp, None
+        self._mirror(tp, name, step, derived)
+        self.done[tp] = step.mirror, step, own
         return step.mirror, step
 
-    def _mirror(self, tp: Any, name: str, step: Fields) -> None:
+    def _mirror(self, tp: Any, name: str, step: Fields, derived: Mapping[str, _Derived]) -> None:
         """Create the mirror of a class and complete its conversion."""
         members = members_of(tp) or ()
-        derived = [self.of(member.type) for member in members]
-        mirror = step.mirror = _mirror_class(tp, members, [wire for wire, _ in derived])
+        mirror = step.mirror = _mirror_class(tp, members, [derived[member.name][0] for member in members])
         arrayed = mirror.__struct_config__.array_like
         omitting = getattr(getattr(step.cls, "__struct_config__", None), "omit_defaults", False)
         step.slots = tuple(
@@ -227,10 +378,10 @@ class _Deriving:
                 member.name,
                 member.init_name,
                 index if arrayed else member.encode_name,
-                way,
+                derived[member.name][1],
                 _is_default(member) if omitting else None,
             )
-            for index, (member, (_, way)) in enumerate(zip(members, derived, strict=True))
+            for index, member in enumerate(members)
         )
         self.defaults[mirror] = dict(_defaults(step.slots, members))
         self._tie(name, mirror)

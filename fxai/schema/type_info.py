@@ -21,7 +21,7 @@ import inspect
 import sys
 import types
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from typing import (
     Annotated,
     Any,
@@ -39,7 +39,6 @@ from typing import (
     get_args,
     get_origin,
 )
-from weakref import WeakKeyDictionary
 
 import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
@@ -54,7 +53,6 @@ Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
 ABSENT: Final = msgspec.NODEFAULT
 """The default of a member without a default."""
 
-_KNOWN: Final = frozenset((str, int, bool, float, type(None), bytes, list, dict, tuple, set, frozenset, object))
 # JSON can represent the values of these types as keys. Enums and literals can also be keys.
 _DATES: Final = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
 _KEYS: Final = frozenset((str, int, float, bytes, decimal.Decimal, uuid.UUID, *_DATES))
@@ -76,48 +74,6 @@ class Member(msgspec.Struct, frozen=True):
     """The name in JSON."""
     init_name: str
     """The name of the parameter of the constructor."""
-
-
-@final
-class Survey(msgspec.Struct):
-    """The result of a walk over a type. A `bool` is True if the type contains at least one part with the property."""
-
-    coded: bool = False
-    """A type with a codec."""
-    open_ended: bool = False
-    """A type that accepts any JSON value, or a class that contains itself. The type does not limit the depth."""
-    floats: bool = False
-    """A type that accepts any value, or numbers that can be infinite or NaN."""
-    listed: bool = False
-    """A type that accepts any value, or that is an array in JSON and not a list in Python."""
-    blurred: bool = False
-    """A decimal. A Python value that equals a decimal can have another type."""
-    sets: bool = False
-    """A set."""
-    hashed: bool = False
-    """A set or a mapping whose values or keys are not strings, so Python's hash of them has no secret."""
-    keyed: bool = False
-    """A mapping with keys that are not plain strings."""
-    omitted: bool = False
-    """A date, a time, or a decimal, because `msgspec` omits a keyword for it."""
-    indirect: bool = False
-    """A set with bounds, or a mapping with decimals as keys. `msgspec` decodes their JSON text unlike the same data."""
-    float_keys: bool = False
-    """A mapping with numbers as keys. `msgspec` accepts the key `"NaN"`."""
-    objects: bool = False
-    """The type `object`. It accepts any JSON value."""
-    tags: dict[Any, str] = {}
-    """The names of the tag fields, by struct."""
-    partial: bool = False
-    """A class that contains itself. The results for the classes between both occurrences can be incomplete."""
-
-    def take(self, other: Survey) -> None:
-        """Add the findings of another walk."""
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) | getattr(other, name))
-
-
-_KNOWN_STRUCTS: Final[WeakKeyDictionary[type[Any], Survey]] = WeakKeyDictionary()
 
 
 def plain_type(tp: Any) -> Any:
@@ -195,7 +151,7 @@ def contains_itself(tp: Any) -> bool:
     while waiting:
         part = waiting.pop()
         named = part if isinstance(part, TypeAliasType) else get_origin(part)
-        if named is alias or _is_name(part):
+        if named is alias or _isname_of(part):
             return True
         if isinstance(named, TypeAliasType) and named not in seen:
             seen.add(named)
@@ -210,10 +166,10 @@ def contains_names(tp: Any) -> bool:
     >>> contains_names(list["Tree"]), contains_names(list[int])
     (True, False)
     """
-    return _is_name(tp) or any(map(contains_names, _parts_of(tp)))
+    return _isname_of(tp) or any(map(contains_names, _parts_of(tp)))
 
 
-def _is_name(part: Any) -> bool:
+def _isname_of(part: Any) -> bool:
     return isinstance(part, (str, ForwardRef))
 
 
@@ -272,12 +228,13 @@ def members_of(tp: Any) -> tuple[Member, ...] | None:
         return tuple(_READERS[kind](cls, hints))
     except NameError as error:
         raise SchemaError(
-            f"cannot resolve an annotation of {_name(tp)}: {error}. Define the type at module level, or import it"
+            f"cannot resolve an annotation of {name_of(tp)}: {error}. Define the type at module level, or import it"
             " outside TYPE_CHECKING."
         ) from None
 
 
-def _name(tp: Any) -> str:
+def name_of(tp: Any) -> str:
+    """Return the name of a type in a message."""
     return tp.__qualname__ if isinstance(tp, type) and not get_args(tp) else str(tp)
 
 
@@ -345,60 +302,16 @@ def _fill(tp: Any, variables: Mapping[Any, Any]) -> Any:
     return generic[tuple(variables.get(parameter, parameter) for parameter in parameters)]
 
 
-def survey(tp: Any) -> Survey:
-    """Walk over a type once and return its contents.
-
-    Raises:
-        SchemaError: If the type contains a type without a JSON form and without a codec. The message names this type,
-            its location, and the remedy.
-    """
-    found = Survey()
-    _visit(tp, _name(tp), found, (), set())
-    return found
-
-
-def _visit(tp: Any, location: str, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
-    if tp is str or tp is int or tp is bool or tp is None or tp is type(None):
-        return
-    tp = plain_type(tp)
-    if (coded := codec_of(tp)) is not None:
-        found.coded = True
-        _hold_searchable(coded[1], location)
-        _visit(coded[1].wire, location, found, inside, done)
-    elif (of_pydantic := find_foreign(tp)) is not None:
-        _visit_foreign(of_pydantic[0], location, found)
-    elif contains_itself(tp):
-        raise SchemaError(
-            f"the alias {tp} at {location} contains itself, and msgspec cannot decode it. Use a class that contains"
-            " itself, or import pydantic to decode the alias."
-        )
-    elif get_origin(tp) is Annotated:
-        origin = get_origin(plain_type(tp.__origin__))
-        bounds = [note.min_length or note.max_length for note in tp.__metadata__ if isinstance(note, msgspec.Meta)]
-        found.indirect |= is_class(origin) and issubclass(origin, Set) and any(bounds)
-        _visit(tp.__origin__, location, found, inside, done)
-    elif (arms := arms_of(tp)) is not None:
-        for arm in arms:
-            _visit(arm, location, found, inside, done)
-    elif kind_of(tp) is not None:
-        _visit_members(tp, found, inside, done)
-    elif get_origin(tp) is not Literal:
-        _visit_container(tp, location, found, inside, done)
-
-
-def _visit_container(tp: Any, location: str, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
-    _visit_leaf(tp, location, found)
-    if is_class(origin := get_origin(tp)) and issubclass(origin, (Mapping, Set)):
-        found.hashed |= _without_notes(get_args(tp)[0]) not in (str, bool, bytes)
-    if is_class(origin) and issubclass(origin, Mapping):
-        found.keyed |= get_args(tp)[0] is not str
-        keys = _kinds_of_key(get_args(tp)[0])
-        found.indirect |= decimal.Decimal in keys
-        found.float_keys |= float in keys
-        _check_key(get_args(tp)[0], location)
-    for argument in get_args(tp):
-        if argument is not Ellipsis:
-            _visit(argument, f"{location}[]", found, inside, done)
+def quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
+    """Return the annotations of a struct if they contain no unresolved names. It is faster than `members_of`."""
+    if not is_class(tp) or hasattr(tp, "__orig_bases__") or not issubclass(tp, msgspec.Struct):
+        return None
+    hints: dict[str, Any] = {}
+    for cls in reversed(tp.__mro__):
+        if cls is not msgspec.Struct and issubclass(cls, msgspec.Struct):
+            hints.update(inspect.get_annotations(cls))
+    known = len(hints) == len(tp.__struct_fields__) and not any(map(contains_names, hints.values()))
+    return iter(hints.items()) if known else None
 
 
 def find_foreign(tp: Any) -> tuple[Any, tuple[msgspec.Meta, ...]] | None:
@@ -410,33 +323,31 @@ def find_foreign(tp: Any) -> tuple[Any, tuple[msgspec.Meta, ...]] | None:
     return foreign_of(tp)
 
 
-def _visit_foreign(tp: Any, location: str, found: Survey) -> None:
-    from fxai.schema.foreign import foreign
-
-    try:
-        step = foreign(tp)
-    except SchemaError as error:
-        message = str(error)
-        raise SchemaError(message if message.startswith(location) else f"{location}: {message}") from error.__cause__
-    found.coded = found.floats = found.listed = True
-    found.open_ended |= step.open_ended
+def without_notes(tp: Any) -> Any:
+    """Return the plain type inside `Annotated`."""
+    while get_origin(tp := plain_type(tp)) is Annotated:
+        tp = tp.__origin__
+    return tp
 
 
-def _check_key(tp: Any, location: str) -> None:
+# ---- types that fxai refuses
+
+
+def check_key(tp: Any, location: str) -> None:
     """Raise a `SchemaError` if JSON cannot represent a type as the keys of a mapping."""
     tp = plain_type(tp)
     if (coded := codec_of(tp)) is not None:
-        _check_key(coded[1].wire, location)
+        check_key(coded[1].wire, location)
     elif get_origin(tp) is Annotated:
-        _check_key(tp.__origin__, location)
+        check_key(tp.__origin__, location)
         _check_bounds(tp, location)
     elif (arms := arms_of(tp)) is not None:
         for arm in arms:
-            _check_key(arm, location)
+            check_key(arm, location)
     elif not _is_key(tp):
         raise SchemaError(
-            f"{_name(tp)} at {location} cannot be the key of a mapping, because a key in JSON is text. Use str, int, or"
-            " an enum as the key, or use a list of pairs."
+            f"{name_of(tp)} at {location} cannot be the key of a mapping, because a key in JSON is text. Use str, int,"
+            " or an enum as the key, or use a list of pairs."
         )
 
 
@@ -457,7 +368,8 @@ def _is_key(tp: Any) -> bool:
     return is_class(tp) and (tp in _KEYS or issubclass(tp, enum.Enum))
 
 
-def _hold_searchable(codec: Codec, location: str) -> None:
+def check_pattern(codec: Codec, location: str) -> None:
+    """Raise a `SchemaError` if fxai cannot search the pattern of a codec with a time limit."""
     if isinstance(codec.decode, Matching):
         try:
             compiled_python_pattern(codec.decode.pattern)
@@ -469,30 +381,7 @@ def _hold_searchable(codec: Codec, location: str) -> None:
             ) from None
 
 
-def _visit_members(tp: Any, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
-    if is_class(tp) and (known := _KNOWN_STRUCTS.get(tp)) is not None:
-        found.take(known)
-        return
-    if tp in inside:
-        found.open_ended = True
-    if tp in done:
-        found.partial = True
-        return
-    done.add(tp)
-    own = Survey()
-    config = getattr(get_origin(tp) or tp, "__struct_config__", None)
-    own.listed |= kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
-    if config is not None and config.tag_field is not None and not config.array_like:
-        own.tags[tp] = config.tag_field
-    hints = _quick_hints(tp)
-    _check_defaults(tp)
-    _visit_hints(tp, hints or ((member.name, member.type) for member in members_of(tp) or ()), own, (*inside, tp), done)
-    found.take(own)
-    if hints is not None and not own.partial and not own.tags:  # tags refer to the class and keep it alive
-        _KNOWN_STRUCTS[tp] = own
-
-
-def _check_defaults(tp: Any) -> None:
+def check_defaults(tp: Any) -> None:
     """Refuse a `Field` of pydantic as a default, because only a model of pydantic interprets the default."""
     field = getattr(sys.modules.get("pydantic.fields"), "FieldInfo", None)
     if field is None:
@@ -500,84 +389,6 @@ def _check_defaults(tp: Any) -> None:
     for member in members_of(tp) or ():
         if isinstance(member.default, field):
             raise SchemaError(
-                f"{_name(tp)}.{member.name} has a pydantic Field as its default. Write the Field into the type:"
+                f"{name_of(tp)}.{member.name} has a pydantic Field as its default. Write the Field into the type:"
                 f" `{member.name}: Annotated[…, Field(…)]`."
             )
-
-
-def _visit_hints(
-    tp: Any, hints: Iterable[tuple[str, Any]], own: Survey, inside: tuple[Any, ...], done: set[Any]
-) -> None:
-    for name, hint in hints:
-        if hint is float:
-            own.floats = True
-        elif hint is not str and hint is not int and hint is not bool:
-            _visit(hint, f"{_name(tp)}.{name}", own, inside, done)
-
-
-def _quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
-    """Return the annotations of a struct if they contain no unresolved names. It is faster than `members_of`."""
-    if not is_class(tp) or hasattr(tp, "__orig_bases__") or not issubclass(tp, msgspec.Struct):
-        return None
-    hints: dict[str, Any] = {}
-    for cls in reversed(tp.__mro__):
-        if cls is not msgspec.Struct and issubclass(cls, msgspec.Struct):
-            hints.update(inspect.get_annotations(cls))
-    known = len(hints) == len(tp.__struct_fields__) and not any(map(contains_names, hints.values()))
-    return iter(hints.items()) if known else None
-
-
-def _kinds_of_key(tp: Any) -> list[Any]:
-    """Return the classes of the keys of a mapping."""
-    tp = _without_notes(tp)
-    return [tp] if (arms := arms_of(tp)) is None else [_without_notes(arm) for arm in arms]
-
-
-def _without_notes(tp: Any) -> Any:
-    while get_origin(tp := plain_type(tp)) is Annotated:
-        tp = tp.__origin__
-    return tp
-
-
-def _visit_leaf(tp: Any, location: str, found: Survey) -> None:
-    cls = get_origin(tp) or tp
-    if cls is float:
-        found.floats = True
-    elif cls in (Any, object) or (cls in (list, dict, tuple, set, frozenset) and not get_args(tp)):
-        found.open_ended = found.floats = found.listed = True
-        found.sets |= cls in (set, frozenset)
-        found.hashed |= cls in (set, frozenset)
-        found.objects |= cls is object
-    elif isinstance(cls, type) and issubclass(cls, (tuple, Set)):
-        found.listed = True
-        found.sets |= issubclass(cls, Set)
-    elif cls not in _KNOWN:
-        _visit_other(tp, location, found)
-
-
-_OMITTED: Final = (msgspec.inspect.DateTimeType, msgspec.inspect.TimeType, msgspec.inspect.DecimalType)
-
-
-def _visit_other(tp: Any, location: str, found: Survey) -> None:
-    if tp in (Never, NoReturn, msgspec.UnsetType):
-        return
-    try:
-        node = msgspec.inspect.type_info(tp)
-    except (TypeError, RecursionError):
-        return  # the decoder of msgspec raises the error
-    if isinstance(node, msgspec.inspect.CustomType):
-        hint = (
-            "" if "pydantic" in sys.modules else " If pydantic knows the type, import pydantic before you use the type."
-        )
-        raise SchemaError(
-            f"{_name(tp)} at {location} has no JSON form that msgspec knows. Declare a codec:"
-            f" Annotated[{_name(tp)}, Schema.codec(wire=str, decode=…, encode=…)].{hint}"
-        )
-    found.blurred |= isinstance(node, msgspec.inspect.DecimalType)
-    found.omitted |= isinstance(node, _OMITTED)
-    bare = not get_args(tp) and isinstance(node, (msgspec.inspect.DictType, msgspec.inspect.CollectionType))
-    if bare or isinstance(node, (msgspec.inspect.RawType, msgspec.inspect.AnyType)):
-        found.open_ended = found.floats = found.listed = True
-    elif isinstance(node, (msgspec.inspect.VarTupleType, msgspec.inspect.SetType, msgspec.inspect.FrozenSetType)):
-        found.listed = True
-        found.sets |= not isinstance(node, msgspec.inspect.VarTupleType)
