@@ -16,12 +16,15 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, cast, final
+from typing import Any, Final, TypeVar, cast, final
 
 import msgspec
 
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
 from fxai.schema.pattern import PatternTimeoutError, compiled_python_pattern, in_time, shared_matcher
+
+_T = TypeVar("_T")
+_W = TypeVar("_W")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLI: Final = timedelta(milliseconds=1)
@@ -58,12 +61,27 @@ class Codec(msgspec.Struct, frozen=True):
 
     @staticmethod
     def make(
-        wire: object,
-        decode: Callable[[Any], Any],
-        encode: Callable[[Any], Any],
+        *,
+        wire: type[_W],
+        decode: Callable[[_W], _T],
+        encode: Callable[[_T], _W],
         json_schema: Mapping[str, Any] | None = None,
     ) -> Codec:
-        """Create a codec from two functions. `json_schema` adds keywords to the schema of the wire type."""
+        """Create a codec for `Annotated[T, Schema.codec(...)]`, which converts `T` to another type in JSON.
+
+        Args:
+            wire: The type in JSON. fxai uses its JSON Schema for the field.
+            decode: A function from a wire value to the Python value. A `ValueError` is a validation error.
+            encode: A function from a Python value to the wire value. A `ValueError` is a validation error.
+            json_schema: More keywords for the field, such as a `format`. Default: None.
+
+        >>> from pathlib import PurePosixPath
+        >>> from typing import Annotated
+        >>> from fxai.schema import Schema
+        >>> Location = Annotated[PurePosixPath, Schema.codec(wire=str, decode=PurePosixPath, encode=str)]
+        >>> Schema.of(list[Location]).decode(["a/b"])
+        <Success: [PurePosixPath('a/b')]>
+        """
         keywords = None if json_schema is None else msgspec.json.encode(dict(json_schema))
         return Codec(wire, decode, encode, keywords)
 
@@ -90,7 +108,7 @@ def _count(unit: timedelta) -> Callable[[datetime], int]:
 def _times(unit: timedelta) -> Codec:
     count = _count(unit)
     reach = {"minimum": count(datetime.min.replace(tzinfo=UTC)), "maximum": count(datetime.max.replace(tzinfo=UTC))}
-    return Codec.make(int, _time(unit), count, reach)
+    return Codec.make(wire=int, decode=_time(unit), encode=count, json_schema=reach)
 
 
 def _durations(unit: timedelta) -> Codec:
@@ -107,7 +125,7 @@ def _durations(unit: timedelta) -> Codec:
 
     most = min(_LONGEST // unit, _SAFE)
     refusal = f"a duration of at most {(most * unit).days} days"
-    return Codec.make(float, decode, encode, {"minimum": -most, "maximum": most})
+    return Codec.make(wire=float, decode=decode, encode=encode, json_schema={"minimum": -most, "maximum": most})
 
 
 def _decimal(text: str) -> Decimal:
@@ -151,10 +169,14 @@ EPOCH_MILLIS: Final = _times(_MILLI)
 EPOCH_SECONDS: Final = _times(_SECOND)
 """An aware `datetime` as whole seconds since 1970-01-01T00:00:00Z. It decodes in UTC, without finer parts."""
 
-DECIMAL_STRING: Final = Codec.make(str, _decimal, _decimal_text, {"pattern": f"^{_NUMERAL}$"})
+DECIMAL_STRING: Final = Codec.make(
+    wire=str, decode=_decimal, encode=_decimal_text, json_schema={"pattern": f"^{_NUMERAL}$"}
+)
 """A finite `Decimal` as a string with every digit. An exponent has at most eight digits."""
 
-INT_STRING: Final = Codec.make(str, _integer, _integer_text, {"pattern": f"^{_DIGITS}$", "maxLength": _MOST})
+INT_STRING: Final = Codec.make(
+    wire=str, decode=_integer, encode=_integer_text, json_schema={"pattern": f"^{_DIGITS}$", "maxLength": _MOST}
+)
 """An `int` as a string of decimal digits. fxai decodes at most 5,000 characters."""
 
 DURATION_SECONDS: Final = _durations(_SECOND)
@@ -192,4 +214,4 @@ class Matching(msgspec.Struct, frozen=True):
 def matching(pattern: str, tp: Any) -> Codec:
     """Return the codec of a type whose strings must match a pattern."""
     check = Matching(pattern)
-    return Codec.make(tp, check, check, {"pattern": pattern})
+    return Codec.make(wire=tp, decode=check, encode=check, json_schema={"pattern": pattern})

@@ -52,7 +52,7 @@ from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_int
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.mapping_keys import INTEGER
 from fxai.schema.parsing import builtin, is_plain, plain_faults
-from fxai.schema.type_info import contains_itself
+from fxai.schema.type_info import contains_itself, name_of
 
 MARK: Final = "x-fxai-foreign"
 """The keyword that marks the location of a foreign type until fxai inserts its JSON Schema."""
@@ -209,11 +209,11 @@ class Foreign(Conversion):
         self._adapter: Any = _adapter(tp, pydantic)
         self._refusal: type[Exception] = sys.modules["pydantic_core"].ValidationError
         nodes = list(nodes_of(self._adapter.core_schema))
-        check_nodes(_name(tp), nodes)
+        check_nodes(name_of(tp), nodes)
         self.document: JsonSchema = _document(self._adapter, "validation", tp)
         written = _document(self._adapter, "serialization", tp)
         self.written: JsonSchema = self.document if written == self.document else written
-        self.caveats: tuple[Caveat, ...] = tuple(caveats_of(_name(tp), nodes))
+        self.caveats: tuple[Caveat, ...] = tuple(caveats_of(name_of(tp), nodes))
         self._build: Any = self._adapter.validator
         data = data_type(self.document.to_dict()) if all(map(reads_alike, nodes)) else None
         self._check: Callable[[Any], Any] | None = (
@@ -319,13 +319,8 @@ class Foreign(Conversion):
             if not faults:
                 self._dump(value, warnings="error")
         except (*_NO_DATA, TypeError):
-            faults = (Fault("", _name(self.tp), found_in(value)),)
+            faults = (Fault("", name_of(self.tp), found_in(value)),)
         return faults
-
-
-def _name(tp: Any) -> str:
-    """Return the name of a type in a message."""
-    return tp.__name__ if inspect.isclass(tp) and not get_args(tp) else str(tp)
 
 
 def foreign(tp: Any) -> Foreign:
@@ -353,22 +348,21 @@ def _foreign(tp: Any) -> Foreign:
 
 def _adapter(tp: Any, pydantic: Any) -> Any:
     """Return the `TypeAdapter` of a type."""
-    check_notes(tp, _name(tp))
+    check_notes(tp, name_of(tp))
     try:
         adapter = pydantic.TypeAdapter(tp)
         _ = adapter.validator.title, adapter.serializer, adapter.core_schema["type"]  # an incomplete type raises
     except Exception as error:
         if isinstance(error, NameError) or getattr(error, "code", None) == "class-not-fully-defined":
-            rebuild = (
-                f", then call {_name(tp)}.model_rebuild()" if inspect.isclass(tp) else f" before you use {_name(tp)}"
-            )
-            raise NameError(f"{_name(tp)} names a class that is not defined yet. Define the class{rebuild}.") from None
+            called = name_of(tp)
+            rebuild = f", then call {called}.model_rebuild()" if inspect.isclass(tp) else f" before you use {called}"
+            raise NameError(f"{called} names a class that is not defined yet. Define the class{rebuild}.") from None
         why, remedy = _first_line(error), _REMEDY
-        strange = [_name(arm) for arm in get_args(tp) if inspect.isclass(arm) and issubclass(arm, msgspec.Struct)]
+        strange = [name_of(arm) for arm in get_args(tp) if inspect.isclass(arm) and issubclass(arm, msgspec.Struct)]
         if strange:
             why = f"only msgspec decodes {strange[0]}, and only pydantic decodes another type of the union."
             remedy = f"Make {strange[0]} a pydantic model or a dataclass, or carry the other types by a codec."
-        raise SchemaError(f"pydantic cannot validate {_name(tp)}: {why} {remedy}") from error
+        raise SchemaError(f"pydantic cannot validate {name_of(tp)}: {why} {remedy}") from error
     return adapter
 
 
@@ -398,7 +392,7 @@ def _document(adapter: Any, mode: Literal["validation", "serialization"], tp: An
     try:
         document: dict[str, Any] = adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
     except Exception as error:
-        problem = f"pydantic has no JSON Schema ({mode}) for {_name(tp)}"
+        problem = f"pydantic has no JSON Schema ({mode}) for {name_of(tp)}"
         raise SchemaError(f"{problem}: {_first_line(error)} {_REMEDY}") from error
     _require_tags(document)
     reference = document.get("$ref")

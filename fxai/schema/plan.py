@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from decimal import Decimal
 from itertools import count
 from typing import (
@@ -182,7 +183,7 @@ class _Deriving:
     def __init__(self) -> None:
         self.found = Survey()
         self.codecs = 0
-        self.done: dict[Any, tuple[Any, Fields | None, Survey]] = {}
+        self.done: dict[Any, tuple[Any, Fields | None, Survey, set[Any]]] = {}  # the last set is as `referred`
         self.open: dict[Any, tuple[str, Fields]] = {}
         self.referred: set[Any] = set()  # the open classes to which the finished parts refer
         self.closing: dict[str, Any] = {}
@@ -278,7 +279,8 @@ class _Deriving:
             (key_wire, key_step), (value, value_step) = derived
             return _DICT[key_wire, value], Entries(key_step, value_step)
         wire, step = derived[0]
-        return (tp, None) if step is None else (_LIST[wire], Items(_maker(origin), step))
+        maker = next((made for kind, made in _MAKERS if issubclass(origin, kind)), list)
+        return (tp, None) if step is None else (_LIST[wire], Items(maker, step))
 
     def _leaf(self, tp: Any, location: str) -> None:
         """Add the contents of a type without its arguments."""
@@ -324,8 +326,11 @@ class _Deriving:
             self.found.take(plain)
             return tp, None
         if tp in self.done:
-            wire, known, own = self.done[tp]
-            self.codecs += known is not None
+            wire, known, own, outer = self.done[tp]
+            if not outer.isdisjoint(self.open):
+                self.referred |= outer  # unknown yet, because an open class decides
+            elif known is not None:
+                self.codecs += 1
             self.found.take(own)
             return wire, known
         if tp in self.open:
@@ -336,7 +341,7 @@ class _Deriving:
         cls = get_origin(tp) or tp
         name, step = f"_fxai_wire_{next(_NUMBERS)}", Fields(cls, dict if kind_of(tp) == "typed-dict" else cls)
         self.open[tp] = (name, step)
-        outer, own, known_before, codecs = (self.found, self.referred), Survey(), len(self.done), self.codecs
+        (found, referred), own, finished, codecs = (self.found, self.referred), Survey(), len(self.done), self.codecs
         self.found, self.referred = own, set[Any]()
         hints, config = quick_hints(tp), getattr(cls, "__struct_config__", None)
         own.listed = kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
@@ -350,21 +355,20 @@ class _Deriving:
             is_quick = hint is str or hint is int or hint is bool  # most fields, which need no location
             derived[field] = (hint, None) if is_quick else self.of(hint, f"{called}.{field}")
         del self.open[tp]
-        is_closed = self.referred.isdisjoint(self.open)
-        self.found, referred = outer
-        self.referred = referred | (self.referred & self.open.keys())
+        outer = self.referred & self.open.keys() if self.codecs == codecs else set[Any]()
+        self.found, self.referred = found, referred | outer
         self.found.take(own)
-        if self.codecs == codecs and is_closed:
-            for inner in list(self.done)[known_before:]:  # classes between both occurrences of a recursive class
-                _, made, inside = self.done[inner]
+        if self.codecs == codecs and not outer:
+            for inner in list(self.done)[finished:]:  # classes between both occurrences of a recursive class
+                _, made, inside, _ = self.done[inner]
                 self.defaults.pop(None if made is None else made.mirror, None)
-                self.done[inner] = inner, None, inside
-            self.done[tp] = tp, None, own
+                self.done[inner] = inner, None, inside, outer
+            self.done[tp] = tp, None, own, outer
             if hints is not None and not own.tags:  # tags refer to the class and keep it alive
                 _PLAIN[tp] = own
             return tp, None
         self._mirror(tp, name, step, derived)
-        self.done[tp] = step.mirror, step, own
+        self.done[tp] = step.mirror, step, own, outer
         return step.mirror, step
 
     def _mirror(self, tp: Any, name: str, step: Fields, derived: Mapping[str, _Derived]) -> None:
@@ -395,6 +399,11 @@ class _Deriving:
                 setattr(made, known, cls)
 
 
+_MAKERS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
+    (tuple, tuple),
+    (frozenset, frozenset),
+    (Set, set),
+)
 _BOUNDS_OF: Final = {
     "minimum": ("ge", "gt"),
     "maximum": ("le", "lt"),
@@ -421,25 +430,28 @@ def _with_notes(tp: Any, notes: tuple[Any, ...]) -> Any:
 
 
 def _mirror_class(tp: Any, members: Sequence[Member], wires: list[Any]) -> Any:
-    kind, cls = kind_of(tp), get_origin(tp) or tp
+    cls = get_origin(tp) or tp
     config = getattr(cls, "__struct_config__", None)
-    fields: list[Any] = []
+    is_tuple = kind_of(tp) == "named-tuple"
+    arrayed = is_tuple or (config is not None and config.array_like)
+    fields: list[tuple[str, Any, Any]] = []
     for member, wire in zip(members, wires, strict=True):
-        renamed = member.encode_name if member.encode_name != member.name else None
         if member.required:
-            fields.append((member.name, wire, msgspec.field(name=renamed)) if renamed else (member.name, wire))
+            fields.append((member.name, wire, msgspec.field(name=member.encode_name)))
         else:
-            fields.append((member.name, _UNION[wire, msgspec.UnsetType], msgspec.field(default=_UNSET, name=renamed)))
-    tuple_like = kind == "named-tuple"
+            optional = _UNION[wire, msgspec.UnsetType]
+            fields.append((member.name, optional, msgspec.field(default=_UNSET, name=member.encode_name)))
+    doc = str(cls.__dict__.get("__doc__") or "")
+    written = None if doc.startswith(f"{cls.__name__}(") else doc or None  # a dataclass writes its signature
     return msgspec.defstruct(
         component_name(tp),
         fields,
-        namespace={"__doc__": _doc(cls), "__fxai_mirror_of__": tp},
+        namespace={"__doc__": written, "__fxai_mirror_of__": tp},
         module=cls.__module__,
         frozen=True,
-        kw_only=not tuple_like and not (config is not None and config.array_like),
-        array_like=tuple_like or (config is not None and config.array_like),
-        forbid_unknown_fields=tuple_like or (config is not None and config.forbid_unknown_fields),
+        kw_only=not arrayed,
+        array_like=arrayed,
+        forbid_unknown_fields=is_tuple or (config is not None and config.forbid_unknown_fields),
         tag=None if config is None else config.tag,
         tag_field=None if config is None else config.tag_field,
     )
@@ -450,12 +462,6 @@ def component_name(tp: Any) -> str:
     name = str(getattr(get_origin(tp) or tp, "__name__", tp))
     arguments = ", ".join(component_name(argument) for argument in get_args(tp))
     return "".join(c if c.isalnum() else "_" for c in f"{name}[{arguments}]") if arguments else name
-
-
-def _doc(cls: Any) -> str | None:
-    doc = cls.__dict__.get("__doc__")
-    written = isinstance(doc, str) and not doc.startswith(f"{cls.__name__}(")
-    return cast("str", doc) if written else None
 
 
 def _is_default(member: Member) -> Callable[[Any], bool] | None:
@@ -470,33 +476,15 @@ def _is_default(member: Member) -> Callable[[Any], bool] | None:
     return None
 
 
-def _default_of(member: Member) -> Any:
-    if member.default is ABSENT and member.default_factory in (list, dict, set, frozenset, tuple, bytearray):
-        make = cast("Callable[[], Any]", member.default_factory)
-        return make()
-    return member.default
-
-
-def _defaults(slots: Sequence[Slot], members: Sequence[Member]) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+def _defaults(slots: Sequence[Slot], members: Sequence[Member]) -> Iterator[tuple[str, Any]]:
     for slot, member in zip(slots, members, strict=True):
-        default = _default_of(member)
-        if default is ABSENT or default is _UNSET:
-            continue
-        try:
-            wire = default if slot.step is None else slot.step.outward(default)
-            found.append((member.encode_name, msgspec.to_builtins(wire, str_keys=True)))
-        except (UnfitError, TypeError, ValueError):
-            continue  # omit a default that has no wire form
-    return found
-
-
-def _maker(origin: Any) -> Callable[[Any], Any]:
-    if issubclass(origin, tuple):
-        return tuple
-    if issubclass(origin, frozenset):
-        return frozenset
-    return set if issubclass(origin, Set) else list
+        default: Any = member.default
+        if default is ABSENT and member.default_factory in (list, dict, set, frozenset, tuple, bytearray):
+            default = cast("Callable[[], Any]", member.default_factory)()
+        if default is not ABSENT and default is not _UNSET:
+            with suppress(UnfitError, TypeError, ValueError):  # omit a default that has no wire form
+                wire = default if slot.step is None else slot.step.outward(default)
+                yield member.encode_name, msgspec.to_builtins(wire, str_keys=True)
 
 
 def _python(tp: Any) -> Any:

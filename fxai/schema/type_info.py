@@ -132,8 +132,9 @@ def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple
     keywords: dict[str, Any] = codec.json_schema() or {}
     if "pattern" in keywords:  # both patterns apply
         keywords["allOf"] = [*keywords.get("allOf", ()), {"pattern": keywords.pop("pattern")}]
-    wire = Annotated[codec.wire, msgspec.Meta(pattern=patterns[-1])]
-    return Codec.make(wire, codec.decode, codec.encode, keywords or None), after
+    wire: Any = Annotated
+    wire = wire[codec.wire, msgspec.Meta(pattern=patterns[-1])]
+    return Codec.make(wire=wire, decode=codec.decode, encode=codec.encode, json_schema=keywords or None), after
 
 
 def _without_pattern(meta: msgspec.Meta) -> msgspec.Meta:

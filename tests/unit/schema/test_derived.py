@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Annotated, Any, Generic, Literal, Never, TypedDict
 
@@ -15,6 +16,8 @@ from returns.result import Success
 from typing_extensions import TypeVar
 
 from fxai.schema import Empty, JsonSchema, Schema
+from fxai.schema.conversion import Fields
+from fxai.schema.plan import plan_of
 from tests.kit.every import every
 
 _T = TypeVar("_T")
@@ -230,3 +233,52 @@ def test_a_codecs_own_bounds_hold_beside_those_of_the_place() -> None:
         "pattern": "^.{1,3}$",
     }
     assert next(iter(Schema.of(short).json_schema())) == "type"
+
+
+class Root(msgspec.Struct):
+    left: Branch | None = None
+    right: Fork | None = None
+
+
+class Branch(msgspec.Struct):
+    root: Root | None = None
+
+
+class Fork(msgspec.Struct):
+    branches: list[Branch] = []
+
+
+class Dated(msgspec.Struct):
+    at: Schema.EpochMillis
+    root: Root
+    fork: Fork
+
+
+class Loop(msgspec.Struct):
+    turn: Turn | None = None
+    fork: list[Turn] = []
+    at: Schema.EpochMillis | None = None
+
+
+class Turn(msgspec.Struct):
+    loop: Loop | None = None
+
+
+def test_recursive_classes_without_a_codec_keep_their_types() -> None:
+    """Classes that refer to each other decode without a conversion, also next to a codec."""
+    plan = plan_of(Dated)
+
+    assert plan_of(Root).step is None
+    assert isinstance(plan.step, Fields)
+    assert [slot.name for slot in plan.step.slots if slot.step is not None] == ["at"]
+
+
+def test_recursive_classes_with_a_codec_convert_each_value() -> None:
+    """A class that refers to a class with a codec converts its values at any depth."""
+    data: dict[str, Any] = {"turn": {"loop": {"turn": None, "fork": [], "at": 0}}, "fork": [{"loop": None}], "at": 1000}
+    decoded = Schema.of(Loop).decode(data).unwrap()
+
+    assert decoded.turn is not None
+    assert decoded.turn.loop is not None
+    assert decoded.turn.loop.at == datetime(1970, 1, 1, tzinfo=UTC)
+    assert Schema.of(Loop).encode(decoded) == Success(data)
