@@ -57,7 +57,12 @@ def check_nodes(called: str, nodes: list[_Node]) -> None:
         if node["type"] in ("set", "frozenset") and _has_no_hash(node.get("items_schema") or {"type": "any"}, known):
             raise SchemaError(f"{called} contains a set of values that have no hash. Use a list, or a frozen model.")
         if node["type"] == "enum" and "missing" not in node:
-            _check_constants(node)
+            odd = [one for one in node["members"] if not isinstance(one.value, (str, int, float, type(None)))]
+            if odd:
+                raise SchemaError(
+                    f"the value of {odd[0]} is a {type(odd[0].value).__name__}, and pydantic cannot read it from JSON."
+                    " Use a string or a number as the value."
+                )
         if node["type"] == "tagged-union" and not all(isinstance(tag, (str, int)) for tag in node["choices"]):
             raise SchemaError(
                 f"{called} contains a union whose tag is an enum, and pydantic cannot read this tag from JSON. Derive"
@@ -79,15 +84,6 @@ def _has_no_hash(node: _Node, known: dict[str, _Node]) -> bool:
             return False
         node = inner
     return node["type"] in _NO_HASH or getattr(node.get("cls"), "__hash__", True) is None
-
-
-def _check_constants(node: _Node) -> None:
-    odd = [member for member in node["members"] if not isinstance(member.value, (str, int, float, type(None)))]
-    if odd:
-        raise SchemaError(
-            f"the value of {odd[0]} is a {type(odd[0].value).__name__}, and pydantic cannot read it from JSON. Use a"
-            " string or a number as the value."
-        )
 
 
 def _check_fields(called: str, node: _Node) -> None:
@@ -194,7 +190,8 @@ def _validates_more(node: _Node) -> bool:
     if kind == "tagged-union":
         by: Any = node["discriminator"]
         return not isinstance(by, str) and getattr(by, "__module__", None) != "pydantic.types"  # as of JsonValue
-    if kind in _MAPPINGS and not _has_known_keys(node.get("keys_schema") or {"type": "any"}):
+    keys: _Node = node.get("keys_schema") or {"type": "any"}
+    if kind in _MAPPINGS and not (keys["type"] in _KEYS and all(name in _KEY_NOTES for name in keys)):
         return True
     if kind in ("uuid", "bytes"):  # JSON Schema counts characters, and pydantic counts bytes
         return node.get("version") is not None or node.get("max_length") is not None
@@ -221,13 +218,9 @@ _SHAPES: Final = frozenset(
     ("$ref", "allOf", "anyOf", "const", "enum", "format", "items", "oneOf", "properties", "required", "type")
 )
 
+# the keys of mappings that the JSON Schema describes completely
 _KEYS: Final = ("any", "date", "definition-ref", "enum", "int", "literal", "str", "uuid")
 _KEY_NOTES: Final = ("cls", "expected", "members", "metadata", "pattern", "ref", "schema_ref", "sub_type", "type")
-
-
-def _has_known_keys(keys: _Node) -> bool:
-    """Return whether the JSON Schema of a mapping describes its keys completely."""
-    return keys["type"] in _KEYS and all(name in _KEY_NOTES for name in keys)
 
 
 def is_own(function: Any) -> bool:
@@ -253,14 +246,12 @@ def _writes_otherwise(node: _Node) -> bool:
     if kind in ("model", "dataclass"):  # a model that ignores undeclared data also ignores its computed fields
         computed = any(one.get("computed_fields") for one in nodes_of(node["schema"]))
         return computed and config.get("extra_fields_behavior", "ignore") != "ignore"
-    return any(_is_written_otherwise(name, field) for name, field in _fields_of(node))
-
-
-def _is_written_otherwise(name: str, field: _Node) -> bool:
-    written = field.get("serialization_alias", name)
-    if field.get("serialization_exclude") is True or field.get("init_only") is True:
-        return True
-    return bool(field.get("validation_alias", name) != written)
+    return any(
+        field.get("serialization_exclude") is True
+        or field.get("init_only") is True
+        or field.get("validation_alias", name) != field.get("serialization_alias", name)
+        for name, field in _fields_of(node)
+    )
 
 
 def hashes_data(node: _Node) -> bool:

@@ -110,7 +110,9 @@ def _is_foreign(tp: Any) -> bool:
     if arguments and issubclass(cls, (Mapping, Sequence, Set)):
         if issubclass(cls, Mapping) and arguments[0] is not str:
             return False  # msgspec reads the keys of a mapping
-        if any(map(_is_foreign, arguments)) and all(map(_may_join, arguments)):
+        if any(map(_is_foreign, arguments)) and all(  # both libraries decode the other arguments equally
+            one in _SCALARS or one is Ellipsis or get_origin(one) is Literal or _is_foreign(one) for one in arguments
+        ):
             return True
     return _is_known_only_to_pydantic(tp)
 
@@ -135,11 +137,6 @@ def _is_known_only_to_pydantic(tp: Any) -> bool:
 
 
 _MEMBERS: Final = ("__dataclass_fields__", "__attrs_attrs__", "__total__")
-
-
-def _may_join(tp: Any) -> bool:
-    """Return True if both libraries decode a type equally, or if only pydantic can decode it."""
-    return tp in _SCALARS or tp is Ellipsis or get_origin(tp) is Literal or _is_foreign(tp)
 
 
 def _is_note(note: Any) -> bool:
