@@ -122,7 +122,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
             return False
         form = self.form
         if form is not None:
-            return form.is_same
+            return form.node is None
         parameters = self._as_parameters
         return parameters is None or parameters.document == self.asked
 

@@ -167,7 +167,9 @@ def engine_of(document: JsonSchema) -> Engine:
 
 def _content(document: JsonSchema) -> bytes:
     if document.__canonical__ is None:
-        object.__setattr__(document, "__canonical__", with_stack(lambda: _SORTED(_with_integers(document.to_dict()))))
+        object.__setattr__(
+            document, "__canonical__", with_stack(lambda: _SORTED(with_whole_numbers(document.to_dict())))
+        )
     return cast("bytes", document.__canonical__)
 
 
@@ -196,10 +198,13 @@ def _hold_sound(faults: tuple[Fault, ...]) -> None:
         raise SchemaError(f"unusable JSON Schema: {DecodeFailure(faults[:MAX_FAULTS])}{more}")
 
 
-def _with_integers(data: Any) -> Any:
-    """Return a copy with whole numbers as integers, so that equal numbers have the same text."""
+def with_whole_numbers(data: Any) -> Any:
+    """Return a copy with whole numbers such as `3.0` as integers. Equal numbers then have the same text.
+
+    Draft 4 does not accept `3.0` as an integer.
+    """
     if isinstance(data, float):
         return int(data) if data.is_integer() else data
     if is_object(data):
-        return {name: _with_integers(item) for name, item in data.items()}
-    return [_with_integers(item) for item in data] if is_array(data) else data
+        return {name: with_whole_numbers(item) for name, item in data.items()}
+    return [with_whole_numbers(item) for item in data] if is_array(data) else data

@@ -20,17 +20,16 @@ import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai.schema.budget import ExhaustedError, with_stack
-from fxai.schema.data import copy_data, every_object, is_array, is_object
+from fxai.schema.data import copy_data, every_object, is_object
 from fxai.schema.dialect import LATEST, dialect_of
 from fxai.schema.document import document_faults, relocate
 from fxai.schema.fault import DecodeFailure, Fault, pointer_to
-from fxai.schema.json_schema import JsonSchema
+from fxai.schema.json_schema import JsonSchema, with_whole_numbers
 from fxai.schema.location import ANNOTATIONS, DocumentReader, LocationError, Site, names_inside, walk
 from fxai.schema.request_form.request_rules import RequestRules, inner_refusals, lacks_items
 from fxai.schema.strict.form import StrictForm, strict_form, without_weakenings
 from fxai.schema.strict.node import describe, keyword_words
 from fxai.schema.strict.rules import StrictRules, UnsupportedFeature, Weakening
-from fxai.schema.strict.transformer import whole_number
 
 VALUE: Final = "value"
 """The property that contains the value of a schema that cannot be at the root."""
@@ -151,7 +150,7 @@ class RequestForm:
         if not is_object(self._plain):
             return
         if dialect_of(self._plain).name == "draft-04":
-            self._ways.append((_whole_numbers, Success))
+            self._ways.append((with_whole_numbers, Success))
         latest = modern(self._plain)
         if latest is not self._plain:
             self._note("/$schema", "JSON Schema 2020-12", "keywords of the older draft rewritten")
@@ -266,13 +265,6 @@ def request_form(
 
 def _outer(pointer: str) -> str:
     return pointer.removeprefix(_WHERE)
-
-
-def _whole_numbers(value: Any) -> Any:
-    """Convert whole numbers such as `3.0` to integers, because draft 4 does not accept `3.0` as an integer."""
-    if is_object(value):
-        return {name: _whole_numbers(inner) for name, inner in value.items()}
-    return [_whole_numbers(inner) for inner in value] if is_array(value) else whole_number(value)
 
 
 def _items(schema: dict[str, Any]) -> Any:

@@ -11,9 +11,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, final
 
+import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai.schema.budget import MAX_LOCATIONS, ExhaustedError, with_stack
@@ -47,7 +48,7 @@ _BEYOND: Final = (
 
 
 @final
-class StrictForm:
+class StrictForm(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A document for strict mode, with the conversions of its values.
 
     Two laws apply to every strict form:
@@ -58,53 +59,35 @@ class StrictForm:
       null. `weakened` lists each such property, unless null is its default.
     """
 
-    __slots__ = ("_node", "_relaxed", "document", "explicit_null", "original", "weakened")
+    original: JsonSchema
+    """The original document."""
+    document: JsonSchema
+    """The strict document for the request."""
+    weakened: tuple[Weakening, ...]
+    """The keywords that the provider does not enforce. fxai still validates values by the original document."""
+    whole: Node
+    """The conversion of the whole value."""
+    explicit_null: bool
+    """True if the form distinguishes a null from an absent property."""
 
-    def __init__(
-        self,
-        original: JsonSchema,
-        document: JsonSchema,
-        weakened: tuple[Weakening, ...],
-        node: Node,
-        *,
-        explicit_null: bool = False,
-    ) -> None:
-        self.original: JsonSchema = original
-        """The original document."""
-        self.explicit_null: bool = explicit_null
-        """True if the form distinguishes a null from an absent property."""
-        self.document: JsonSchema = document
-        """The strict document for the request."""
-        self.weakened: tuple[Weakening, ...] = weakened
-        """The keywords that the provider does not enforce. fxai still validates values by the original document."""
-        self._node = node
-        self._relaxed: JsonSchema | None = None
-
-    @property
+    @cached_property
     def relaxed(self) -> JsonSchema:
         """The original document without the weakened keywords. fxai creates it at the first use."""
-        if self._relaxed is None:
-            self._relaxed = without_weakenings(self.original, self.weakened)
-        return self._relaxed
+        return without_weakenings(self.original, self.weakened)
 
     @property
     def node(self) -> Node | None:
         """The conversion of the whole value by its members, or None if `back` changes no value."""
-        return None if self._node.back is None else self._node
-
-    @property
-    def is_same(self) -> bool:
-        """True if each value of the strict form is also the value of the original, so that `back` changes no value."""
-        return self._node.back is None
+        return None if self.whole.back is None else self.whole
 
     def back(self, value: Any) -> Any:
         """Convert a strict value to the original value. Parts that do not fit the strict document do not change."""
-        way = self._node.back
+        way = self.whole.back
         return value if way is None else with_stack(lambda: way(value))
 
     def forth(self, value: Any) -> Result[Any, DecodeFailure]:
         """Convert an original value to the strict value. A value without a strict form is a failure."""
-        way = self._node.forth
+        way = self.whole.forth
         try:
             candidate = value if way is None else with_stack(lambda: way(value))
         except NoFormError as none:
@@ -160,7 +143,7 @@ def _transform(
     if refused:
         return Failure(refused)
     sent = JsonSchema.trust(strict)
-    return Success(StrictForm(document, sent, tuple(to.weakened), node, explicit_null=explicit_null))
+    return Success(StrictForm(document, sent, tuple(to.weakened), node, explicit_null))
 
 
 def without_weakenings(original: JsonSchema, weakened: tuple[Weakening, ...]) -> JsonSchema:

@@ -23,7 +23,7 @@ import msgspec
 from fxai.schema.budget import descend
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.fault import kind_in
-from fxai.schema.json_schema import JsonSchema
+from fxai.schema.json_schema import JsonSchema, with_whole_numbers
 from fxai.schema.location import ANNOTATIONS, DocumentReader, Location, LocationError, Site
 from fxai.schema.pattern import Matcher, PatternTimeoutError, is_plain
 from fxai.schema.strict.node import (
@@ -292,7 +292,7 @@ class Transformer:
             case "number" | "integer":
                 node = number_node(kind, sites, self)
                 strange = kind == "integer" and self.reader.dialect.name == "draft-04"
-                return msgspec.structs.replace(node, back=whole_number, forth=_same) if strange else node
+                return msgspec.structs.replace(node, back=with_whole_numbers, forth=_same) if strange else node
             case _:
                 return Node({"type": kind})
 
@@ -307,11 +307,6 @@ def _free_name(document: Any) -> str:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def whole_number(value: Any) -> Any:
-    """Convert a whole number such as `3.0` to an integer, because draft 4 does not accept `3.0` as an integer."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _distinct(nodes: Sequence[Node]) -> list[Node]:
