@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 from typing import Any, Final
 
 from fxai.schema.data import is_array, is_object
@@ -32,7 +33,6 @@ def contradictions(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for reason in (
         _count_bounds,
         _number_bounds,
-        _number_steps,
         _property_bounds,
         _item_bounds,
         _type_conflict,
@@ -53,38 +53,25 @@ def _count_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield least, f"{least} {low} is greater than {most} {high}"
 
 
-def _limits(schema: dict[str, Any]) -> Iterator[tuple[str, str, float, float, bool, bool]]:
-    """Yield each pair of a lower and an upper bound: their names, their values, and whether each is exclusive."""
-    for least in ("minimum", "exclusiveMinimum"):
-        for most in ("maximum", "exclusiveMaximum"):
-            low, high = _number(schema, least), _number(schema, most)
-            if low is not None and high is not None:
-                no_low = least[0] == "e" or schema.get("exclusiveMinimum") is True
-                no_high = most[0] == "e" or schema.get("exclusiveMaximum") is True
-                yield least, most, low, high, no_low, no_high
-
-
 def _number_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for least, most, low, high, no_low, no_high in _limits(schema):
+    step = _step(schema)
+    for least, most in product(("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        low, high = _number(schema, least), _number(schema, most)
+        if low is None or high is None:
+            continue
+        no_low = least[0] == "e" or schema.get("exclusiveMinimum") is True
+        no_high = most[0] == "e" or schema.get("exclusiveMaximum") is True
         if low > high:
             yield least, f"{least} {low} is greater than {most} {high}"
         elif low == high and (no_low or no_high):
             yield least, f"no number is between {least} {low} and {most} {high}"
-
-
-def _number_steps(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    step = _step(schema)
-    if step is None:
-        return
-    for least, most, low, high, no_low, no_high in _limits(schema):
-        if low > high or (low == high and (no_low or no_high)):
-            continue
-        start, end = _exact(low), _exact(high)
-        first = math.ceil(start / step) * step
-        first += step if first == start and no_low else 0
-        if first > end or (first == end and no_high):
-            what = "integer" if step == 1 else f"multiple of {step if step.denominator == 1 else float(step)}"
-            yield least, f"no {what} is between {least} {low} and {most} {high}"
+        elif step is not None:
+            start, end = _exact(low), _exact(high)
+            first = math.ceil(start / step) * step
+            first += step if first == start and no_low else 0
+            if first > end or (first == end and no_high):
+                what = "integer" if step == 1 else f"multiple of {step if step.denominator == 1 else float(step)}"
+                yield least, f"no {what} is between {least} {low} and {most} {high}"
 
 
 def _exact(number: float) -> Fraction:
@@ -164,7 +151,8 @@ def width(pattern: str) -> tuple[int, int | None]:
         inner = Alternation(
             tuple(map(_without_anchors, whole.branches if isinstance(whole, Alternation) else (whole,)))
         )
-        return shortest(inner), longest(inner) if _is_anchored(pattern) else None
+        is_anchored = pattern.startswith("^") and pattern.endswith("$") and not pattern.endswith("\\$")
+        return shortest(inner), longest(inner) if is_anchored and "|" not in pattern else None
     except (PatternError, RecursionError):
         return 0, None
 
@@ -173,7 +161,3 @@ def _without_anchors(branch: Node) -> Node:
     parts = branch.parts if isinstance(branch, Series) else (branch,)
     parts = parts[1:] if parts[:1] == (Other("^"),) else parts
     return Series(parts[:-1] if parts[-1:] == (Other("$"),) else parts)
-
-
-def _is_anchored(pattern: str) -> bool:
-    return pattern.startswith("^") and pattern.endswith("$") and not pattern.endswith("\\$") and "|" not in pattern

@@ -20,7 +20,7 @@ from typing import Any
 
 from fxai.lint.rule import RULES, Entry, Finding, Provider, Subject
 from fxai.schema.data import is_array, is_object
-from fxai.schema.location import Subschema, target, walk
+from fxai.schema.location import target, walk
 from fxai.tools.tool import AnyTool
 
 _RENAME = "Rename one of them with tool.rename(…) or toolkit.prefix(…)."
@@ -48,19 +48,15 @@ def name_findings(subject: Subject) -> Iterator[Finding]:
     alike: dict[str, str] = {}
     for entry in subject.entries:
         name = entry.tool.name
-        yield from _odd_name(name)
+        if name != name.strip() or not name.isprintable():
+            problem = f"{name!r} starts or ends with a space, or contains invisible characters"
+            yield RULES["name-odd"].finding(name, "/name", problem, "Use letters, digits, '_', and '-'.")
         yield from _name_changes(entry.tool, subject.providers)
         before = alike.setdefault(name.casefold().replace("-", "_"), name)
         if before != name:
             problem = f"{name!r} and {before!r} differ only in case, or in '-' and '_'"
             yield RULES["name-alike"].finding(name, "/name", problem, _RENAME)
     yield from _collisions(subject)
-
-
-def _odd_name(name: str) -> Iterator[Finding]:
-    if name != name.strip() or not name.isprintable():
-        problem = f"{name!r} starts or ends with a space, or contains invisible characters"
-        yield RULES["name-odd"].finding(name, "/name", problem, "Use letters, digits, '_', and '-'.")
 
 
 def _name_changes(tool: AnyTool, providers: tuple[Provider, ...]) -> Iterator[Finding]:
@@ -124,7 +120,11 @@ def _long_description(entry: Entry, problem: str, subject: Subject) -> Iterator[
 
 def _missing_descriptions(entry: Entry) -> Iterator[Finding]:
     for location in walk(entry.document):
-        if location.name is None or location.around or _needs_no_description(location, entry.document):
+        values = location.schema.get("enum")
+        has_one_value = "const" in location.schema or (is_array(values) and len(values) == 1)
+        if location.name is None or location.around or has_one_value:
+            continue
+        if _has_description(location.schema, entry.document):
             continue
         written = 'Use Annotated[…, msgspec.Meta(description="…")], or describe it in the docstring of the function.'
         remedy = written if entry.derived else 'Add "description": "…".'
@@ -134,14 +134,8 @@ def _missing_descriptions(entry: Entry) -> Iterator[Finding]:
         )
 
 
-def _needs_no_description(location: Subschema, document: Any) -> bool:
-    """Return True if a parameter has a description, also through its `$ref`, or only one possible value."""
-    schema = location.schema
-    values = schema.get("enum")
-    return "const" in schema or (is_array(values) and len(values) == 1) or _has_description(schema, document)
-
-
 def _has_description(schema: Any, document: Any) -> bool:
+    """Return True if a schema has a description, also through its `$ref` or in a branch."""
     if not is_object(schema):
         return True  # the schemas true and false need no description
     if str(schema.get("description") or "").strip():

@@ -34,7 +34,7 @@ from fxai.lint.description import name_findings, number_findings, wording_findin
 from fxai.lint.rule import OTHERS, PROVIDERS, RULES, Entry, Finding, Provider, Severity, Subject, at_least
 from fxai.lint.structure import strict_findings, structure_findings
 from fxai.schema.data import is_object
-from fxai.schema.fault import Fault, pointer_to
+from fxai.schema.fault import pointer_to
 from fxai.tools.annotation import Annotation, CacheControl, DeferLoading, Destructive, FindsTools, Readonly
 from fxai.tools.call import as_decode_failure
 from fxai.tools.handler import Given, HandlerError, missing_services
@@ -94,22 +94,18 @@ def _annotations(entry: Entry) -> Iterator[Finding]:
 
 
 def _examples(entry: Entry) -> Iterator[Finding]:
-    for index, example in enumerate(entry.tool.input_examples):
-        for fault in _example_faults(entry, example.parameters):
+    tool = entry.tool
+    for index, example in enumerate(tool.input_examples if entry.sound else ()):
+        if callable(tool.validation):
+            checked = tool.validation(example.parameters)
+            faults = as_decode_failure(checked.failure()).faults if isinstance(checked, Failure) else ()
+        else:
+            faults = example_faults(tool, example.parameters)
+        for fault in faults:
             at = f"/input_examples/{index}{fault.pointer}"
             message = f"expected {fault.expected}, found {fault.found}"
             remedy = "Correct the example. Models learn from it, and anthropic rejects requests with invalid examples."
-            yield RULES["input-example-misfit"].finding(entry.tool.name, at, message, remedy)
-
-
-def _example_faults(entry: Entry, parameters: Any) -> tuple[Fault, ...]:
-    tool = entry.tool
-    if not entry.sound:
-        return ()
-    if callable(tool.validation):
-        checked = tool.validation(parameters)
-        return as_decode_failure(checked.failure()).faults if isinstance(checked, Failure) else ()
-    return example_faults(tool, parameters)
+            yield RULES["input-example-misfit"].finding(tool.name, at, message, remedy)
 
 
 def _options(entry: Entry) -> Iterator[Finding]:
@@ -182,13 +178,19 @@ def _reason(cause: Cause[Any]) -> tuple[str, str]:
 def _findings(tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explain: Explain) -> Iterator[Finding]:
     if isinstance(end, Succeeded):
         yield from _handler_mismatches(tools, end.value)
-        yield from _missing_services(tools, end.value)
+        for tool, service in missing_services(tools, end.value):
+            message = f"its handler requires the service {service}, which no layer provides"
+            remedy = "Provide the service to the layer with layer.provide(…)."
+            yield RULES["service-missing"].finding(tool, "", message, remedy)
         return
-    found = [finding for defect in end.cause.defects for finding in _findings_in(defect)]
-    if not found:
+    errors = [defect for defect in end.cause.defects if isinstance(defect, HandlerError)]
+    for error in errors:  # the toolkit's own check names the tools
+        yield from (_finding("handler-missing", name) for name in error.missing)
+        yield from (_finding("handler-doubled", name) for name in error.doubled)
+        yield from (_finding("handler-extra", name) for name in error.extra)
+    if not any((*error.missing, *error.doubled, *error.extra) for error in errors):
         message, remedy = explain(end.cause)
-        found = [RULES["layer-failed"].finding(None, "", f"the layer failed: {message}", remedy)]
-    yield from found
+        yield RULES["layer-failed"].finding(None, "", f"the layer failed: {message}", remedy)
 
 
 def _handler_mismatches(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> Iterator[Finding]:
@@ -203,21 +205,6 @@ def _handler_mismatches(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> 
     for key in context:
         if isinstance(key, Identity) and key not in needed:
             yield _finding("handler-extra", key.name)
-
-
-def _missing_services(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> Iterator[Finding]:
-    remedy = "Provide the service to the layer with layer.provide(…)."
-    for tool, service in missing_services(tools, context):
-        message = f"its handler requires the service {service}, which no layer provides"
-        yield RULES["service-missing"].finding(tool, "", message, remedy)
-
-
-def _findings_in(defect: BaseException) -> Iterator[Finding]:
-    """Yield a finding for each tool that a toolkit's own check names."""
-    if isinstance(defect, HandlerError):
-        yield from (_finding("handler-missing", name) for name in defect.missing)
-        yield from (_finding("handler-doubled", name) for name in defect.doubled)
-        yield from (_finding("handler-extra", name) for name in defect.extra)
 
 
 def _finding(code: str, name: str) -> Finding:

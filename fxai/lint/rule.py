@@ -14,7 +14,7 @@ add /description: warning tool-undescribed: missing description. Add a descripti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, final
 
@@ -105,7 +105,12 @@ class Entry(msgspec.Struct, frozen=True):
     @staticmethod
     def of(tool: AnyTool) -> Entry:
         """Return the entry for a tool."""
-        findings = [found for part in ("success", "failure") for found in _schema_errors(tool, part)]
+        findings: list[Finding] = []
+        for part, schema in (("success", tool.success), ("failure", tool.failure)):
+            try:
+                schema.json_schema()
+            except SchemaError as error:
+                findings.append(_schema_error(tool, part, error))
         try:
             return Entry(tool, tool.json_schema(), True, tuple(findings))
         except SchemaError as error:
@@ -118,14 +123,6 @@ def description_of(tool: AnyTool) -> str | None:
         return tool.description
     except SchemaError:
         return tool.given_description
-
-
-def _schema_errors(tool: AnyTool, part: str) -> Iterator[Finding]:
-    schema: Schema[Any] = getattr(tool, part)
-    try:
-        schema.json_schema()
-    except SchemaError as error:
-        yield _schema_error(tool, part, error)
 
 
 def _schema_error(tool: AnyTool, part: str, error: SchemaError) -> Finding:

@@ -41,7 +41,7 @@ from fxai.schema.fault import Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import Subschema, target, walk
 from fxai.schema.request_form import NAMES_OF_PROPERTIES, request_form
-from fxai.schema.strict import NULL_LOST, strict_form
+from fxai.schema.strict import NULL_LOST, UnsupportedFeature, Weakening, strict_form
 from fxai.tools.annotation import ExplicitNull, Strict
 
 _ABOUT: Final = {
@@ -115,7 +115,8 @@ def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, location: Sub
         return RULES["misspelt-keyword"].finding(tool, at, problem, f"Did you mean {near!r}?")
     if keyword in _INSTEAD:
         return RULES["unknown-keyword"].finding(tool, at, problem, _INSTEAD[keyword], "warning")
-    if _is_a_schema(value, location):
+    is_schema = is_object(value) and ("type" in value or "$ref" in value)
+    if is_schema and "object" in str(location.schema.get("type")):  # a misplaced property of the object
         message = f"{keyword!r} looks like a parameter, but is next to the keywords"
         return RULES["misplaced-property"].finding(tool, at, message, f"Move it into properties: {keyword!r}.")
     return RULES["unknown-keyword"].finding(tool, at, problem, "Remove the keyword, or rename it to x-….")
@@ -135,11 +136,6 @@ def _near_keyword(keyword: str, dialect: Dialect) -> str | None:
         else difflib.get_close_matches(plain, lower, n=1, cutoff=0.8)
     )
     return lower.get(near[0]) if near else None
-
-
-def _is_a_schema(value: Any, location: Subschema) -> bool:
-    """Return True if the value of an unknown keyword is a schema, and therefore a misplaced property of an object."""
-    return is_object(value) and ("type" in value or "$ref" in value) and "object" in str(location.schema.get("type"))
 
 
 _DESCRIPTIVE: Final = frozenset(
@@ -217,7 +213,12 @@ def _location(entry: Entry, location: Subschema, declared: Declared) -> Iterator
     if not entry.derived:
         yield from keyword_findings(name, location)
     yield from required_findings(name, location, entry.document, declared)
-    yield from _untyped_findings(entry, location)
+    if is_untyped(location):
+        what = repr(location.name) if location.name is not None else "an item"
+        remedy = "Use a type that is narrower than Any." if entry.derived else 'Add a "type".'
+        severity: Severity | None = "info" if entry.derived else None
+        message = f"{what} has no type, so any value is valid"
+        yield RULES["untyped"].finding(name, f"/parameters{location.pointer}", message, remedy, severity)
     for keyword, message in contradictions(location.schema):
         at = f"/parameters{location.pointer}/{keyword}"
         kind = KINDS.get(keyword, "values").removesuffix("s")
@@ -229,15 +230,6 @@ def _location(entry: Entry, location: Subschema, declared: Declared) -> Iterator
 def is_untyped(location: Subschema) -> bool:
     """Return True if the schema of a parameter or an item has no type."""
     return not location.around and location.keyword in _VALUES and not _DESCRIPTIVE.intersection(location.schema)
-
-
-def _untyped_findings(entry: Entry, location: Subschema) -> Iterator[Finding]:
-    if is_untyped(location):
-        what = repr(location.name) if location.name is not None else "an item"
-        message = f"{what} has no type, so any value is valid"
-        remedy = "Use a type that is narrower than Any." if entry.derived else 'Add a "type".'
-        severity: Severity | None = "info" if entry.derived else None
-        yield RULES["untyped"].finding(entry.tool.name, f"/parameters{location.pointer}", message, remedy, severity)
 
 
 def required_findings(tool: str, location: Subschema, document: Any, declared: Declared) -> Iterator[Finding]:
@@ -377,26 +369,31 @@ def _strict_findings(entry: Entry, subject: Subject) -> Iterator[Finding]:
     asked = entry.tool.get(Strict) is True
     severity: Severity | None = "error" if asked else None
     document = JsonSchema.trust(entry.document)
-    impossible: dict[tuple[str, str, str], list[str]] = {}
-    weakened: dict[tuple[str, str, str], list[str]] = {}
+    impossible: dict[UnsupportedFeature, list[str]] = {}
+    weakened: dict[Weakening, list[str]] = {}
     known = _known_keywords(entry, asked=asked)
     for provider in subject.providers:
         form = strict_form(document, provider.strict, explicit_null=entry.tool.get(ExplicitNull))
-        unsupported, reasons = (
-            (weakened, form.unwrap().weakened) if isinstance(form, Success) else (impossible, form.failure())
-        )
-        for each in reasons:
-            if each.keyword in known.get(each.pointer, ()):
-                continue
-            unsupported.setdefault((each.pointer, each.keyword, each.reason), []).append(provider.name)
-    for key, providers in impossible.items():
-        message = f"the tool has no strict form for {' and '.join(providers)}: {_strict_reason(key)}"
-        remedy = _ASKED if asked else _MEANT
-        yield RULES["strict-impossible"].finding(entry.tool.name, _strict_location(key), message, remedy, severity)
-    for key, providers in weakened.items():
-        message = f"strict mode of {' and '.join(providers)} cannot enforce this: {_strict_reason(key)}"
-        remedy = _APART if key[2] == NULL_LOST else _CHECKED
-        yield RULES["strict-weakened"].finding(entry.tool.name, _strict_location(key), message, remedy)
+        if isinstance(form, Success):
+            for weak in form.unwrap().weakened:
+                weakened.setdefault(weak, []).append(provider.name)
+        else:
+            for feature in form.failure():
+                impossible.setdefault(feature, []).append(provider.name)
+    for feature, providers in impossible.items():
+        message = f"the tool has no strict form for {' and '.join(providers)}: {_strict_reason(feature)}"
+        at, remedy = f"/parameters{feature.pointer}", _ASKED if asked else _MEANT
+        if feature.keyword not in known.get(feature.pointer, ()):
+            yield RULES["strict-impossible"].finding(entry.tool.name, at, message, remedy, severity)
+    for weak, providers in weakened.items():
+        message = f"strict mode of {' and '.join(providers)} cannot enforce this: {_strict_reason(weak)}"
+        at, remedy = f"/parameters{weak.pointer}", _APART if weak.reason == NULL_LOST else _CHECKED
+        if weak.keyword not in known.get(weak.pointer, ()):
+            yield RULES["strict-weakened"].finding(entry.tool.name, at, message, remedy)
+
+
+def _strict_reason(about: UnsupportedFeature | Weakening) -> str:
+    return f"{about.keyword}: {about.reason}" if about.keyword else about.reason
 
 
 def _known_keywords(entry: Entry, *, asked: bool) -> dict[str, set[str]]:
@@ -410,11 +407,3 @@ def _known_keywords(entry: Entry, *, asked: bool) -> dict[str, set[str]]:
             known.setdefault(location.pointer, set()).add("type")
             known.setdefault(location.pointer.removesuffix("/items"), set()).add("items")
     return known
-
-
-def _strict_location(key: tuple[str, str, str]) -> str:
-    return f"/parameters{key[0]}"
-
-
-def _strict_reason(key: tuple[str, Any, str]) -> str:
-    return f"{key[1]}: {key[2]}" if key[1] else key[2]

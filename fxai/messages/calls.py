@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, final
 
 import msgspec
-from typing_extensions import TypeIs, override
+from typing_extensions import override
 
 from fxai.messages.message import (
     Content,
@@ -218,7 +218,8 @@ class Pairing:
         early: defaultdict[str, deque[tuple[int, ToolResultPart]]] = defaultdict(deque)
         for message in messages:
             if message.role == "assistant":
-                calls += [self._start(part) for part in message.content if _is_ours(part)]
+                ours = (part for part in message.content if part.type == "tool-call" and not part.provider_executed)
+                calls += map(self._start, ours)
             elif message.role == "tool":
                 for part in message.content:
                     if part.type == "tool-result":
@@ -269,10 +270,6 @@ def stray_result(messages: Iterable[Message]) -> ToolResultPart | None:
     early = sum(1 for _ in _results(given[:start]))
     late = zip(_results(given[start:]), paired[early:], strict=True)
     return next((part for part, call in late if call is None), None)
-
-
-def _is_ours(part: Content) -> TypeIs[ToolCallPart]:
-    return part.type == "tool-call" and not part.provider_executed
 
 
 def _calls(messages: Iterable[Message]) -> Iterator[ToolCallPart]:

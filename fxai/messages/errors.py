@@ -243,7 +243,9 @@ def reason_of_body(body: object, otherwise: int | None = None, headers: Mapping[
     code = next((one for one in given if isinstance(one, str) and one not in ("", "error")), None)
     if code is not None and (code in _REFUSALS or code.endswith("_policy_violation")):
         return ContentPolicyError(_words(fields))
-    status = number or _STATUSES.get(code or "") or _outage(code or _words(fields) or str(inner))
+    words = code or _words(fields) or str(inner)
+    outage = next((status for pattern, status in _OUTAGES if re.search(pattern, words)), None)
+    status = number or _STATUSES.get(code or "") or outage
     status = status or (500 if code is None else otherwise or 400)
     about = {key: value for key, value in whole.items() if key == "request_id"}
     return reason_of_status(status, {"error": inner, **about}, headers)
@@ -257,10 +259,6 @@ def _status_number(code: object) -> int | None:
     if isinstance(code, int) and not isinstance(code, bool):
         return code if 400 <= code < 600 else 500
     return int(code) if isinstance(code, str) and re.fullmatch(r"[45]\d\d", code) else None
-
-
-def _outage(words: str) -> int | None:
-    return next((status for pattern, status in _OUTAGES if re.search(pattern, words)), None)
 
 
 def error_in(answer: Mapping[str, Any], *content: str) -> object:

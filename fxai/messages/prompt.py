@@ -298,7 +298,8 @@ class Prompt:
         return f"Prompt({self.messages!r})"
 
     def __str__(self) -> str:
-        return _transcript(self)
+        """Return the messages as text for people, with the role before each part. fxai cannot read this form back."""
+        return "\n".join(line for message in self for line in _lines(message))
 
 
 def _with_system(prompt: Prompt, before: str, behind: str) -> Prompt:
@@ -315,11 +316,6 @@ Prompt.empty = Prompt()
 
 
 # ---- the form for readers
-
-
-def _transcript(messages: Iterable[Message]) -> str:
-    """Return the messages as text for people, with the role before each part. fxai cannot read this form back."""
-    return "\n".join(line for message in messages for line in _lines(message))
 
 
 def _lines(message: Message) -> list[str]:

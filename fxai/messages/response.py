@@ -220,7 +220,8 @@ def stream_of(parts: Iterable[Part]) -> Iterator[StreamPart]:
                 yield from (ReasoningStart(name), ReasoningDelta(name, text), ReasoningEnd(name, metadata=metadata))
             case ToolCall(id=name):
                 yield ToolParamsStart(name, part.name, part.provider_executed, part.dynamic)
-                yield ToolParamsDelta(name, _params_text(part))
+                text = msgspec.json.encode(part.params).decode() if part.params_text is None else part.params_text
+                yield ToolParamsDelta(name, text)
                 yield from (ToolParamsEnd(name), part)
             case _:
                 yield part
@@ -228,7 +229,3 @@ def stream_of(parts: Iterable[Part]) -> Iterator[StreamPart]:
 
 def _last(values: Iterable[_A | None]) -> _A | None:
     return next((value for value in reversed(list(values)) if value is not None), None)
-
-
-def _params_text(call: ToolCall) -> str:
-    return msgspec.json.encode(call.params).decode() if call.params_text is None else call.params_text

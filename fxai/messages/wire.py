@@ -46,13 +46,10 @@ def messages_of(content: object) -> list[Message]:
     """
     if isinstance(content, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
         return [content]
-    if not _is_list(content):
-        raise MessageError(f"prompt must be a string, a message, or a list of messages, got {found_in(content)}")
+    if isinstance(content, Mapping) or not isinstance(content, Iterable):
+        found = found_in(cast("object", content))
+        raise MessageError(f"prompt must be a string, a message, or a list of messages, got {found}")
     return [_message_of(one, index) for index, one in enumerate(cast("Iterable[object]", content))]
-
-
-def _is_list(content: object) -> bool:
-    return isinstance(content, Iterable) and not isinstance(content, Mapping)
 
 
 def _message_of(one: object, location: int) -> Message:
@@ -146,11 +143,11 @@ def _require_json(encoded: Result[_A, DecodeFailure]) -> _A:
 
 def part_from_data(data: object) -> Result[AnyPart, DecodeFailure]:
     """Return the streamed or whole part from a JSON value, or all validation errors."""
-    return _ANY_PARTS.decode([data]).map(lambda parts: parts[0]).alt(_without_index)
-
-
-def _without_index(failure: DecodeFailure) -> DecodeFailure:
-    return DecodeFailure(tuple(Fault(fault.pointer[2:], fault.expected, fault.found) for fault in failure.faults))
+    read = _ANY_PARTS.decode([data])
+    if isinstance(read, Success):
+        return Success(read.unwrap()[0])
+    faults = read.failure().faults
+    return Failure(DecodeFailure(tuple(Fault(one.pointer[2:], one.expected, one.found) for one in faults)))
 
 
 def part_to_data(part: AnyPart) -> dict[str, Any]:
