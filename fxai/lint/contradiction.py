@@ -22,13 +22,13 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.pattern import Alternation, Node, Other, PatternError, Series, longest, parse, shortest
 
 _COUNTED: Final = ("Length", "Items", "Properties", "Contains")
 
 
-def contradictions(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield each reason why no value is valid, as a keyword and a text."""
     for reason in (
         _count_bounds,
@@ -41,19 +41,19 @@ def contradictions(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from reason(schema)
 
 
-def _number(schema: dict[str, Any], keyword: str) -> float | None:
+def _number(schema: JsonObject, keyword: str) -> float | None:
     value = schema.get(keyword)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _count_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _count_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     for least, most in ((f"min{noun}", f"max{noun}") for noun in _COUNTED):
         low, high = _number(schema, least), _number(schema, most)
         if low is not None and high is not None and low > high:
             yield least, f"{least} {low} is greater than {most} {high}"
 
 
-def _number_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _number_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     step = _step(schema)
     for least, most in product(("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         low, high = _number(schema, least), _number(schema, most)
@@ -79,7 +79,7 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def _step(schema: dict[str, Any]) -> Fraction | None:
+def _step(schema: JsonObject) -> Fraction | None:
     """Return the step between valid numbers, or None if any number is valid."""
     given = _number(schema, "multipleOf")
     step = _exact(given) if given is not None and given > 0 else None
@@ -88,8 +88,8 @@ def _step(schema: dict[str, Any]) -> Fraction | None:
     return Fraction(1) if step is None else Fraction(step.numerator)  # the integers among the multiples
 
 
-def _property_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    properties: dict[str, Any] = schema["properties"] if is_object(schema.get("properties")) else {}
+def _property_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
+    properties: JsonObject = schema["properties"] if is_object(schema.get("properties")) else {}
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []
     most = _number(schema, "maxProperties")
     if most is not None and len(required) > most:
@@ -103,7 +103,7 @@ def _property_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "minProperties", f"the schema allows only {len(properties)} properties, but minProperties is {least}"
 
 
-def _item_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _item_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     if schema.get("enum") == []:
         yield "enum", "the enum is empty"
     if schema.get("not") in (True, {}):
@@ -115,7 +115,7 @@ def _item_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "minItems", f"the items are unique and have {len(values)} values, but minItems is {least}"
 
 
-def _type_conflict(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _type_conflict(schema: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield a reason if the schema and its allOf have no type in common."""
     left: set[str] | None = None
     branches: list[Any] = schema["allOf"] if is_array(schema.get("allOf")) else []
@@ -132,7 +132,7 @@ def _type_conflict(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
             return
 
 
-def _pattern_length(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _pattern_length(schema: JsonObject) -> Iterator[tuple[str, str]]:
     pattern, low, high = schema.get("pattern"), _number(schema, "minLength"), _number(schema, "maxLength")
     if not isinstance(pattern, str) or (low is None and high is None):
         return

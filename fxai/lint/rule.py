@@ -22,6 +22,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.schema.codec import Schema
+from fxai.schema.data import JsonObject
 from fxai.schema.display import one_line
 from fxai.schema.fault import SchemaError
 from fxai.schema.request_form import REQUEST_RULES, RequestRules
@@ -185,9 +186,9 @@ class Finding(msgspec.Struct, frozen=True):
         """The tool and the pointer, which start the line of a finding."""
         return one_line(" ".join(part for part in (self.tool, self.pointer) if part)) or "the toolkit"
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> JsonObject:
         """Return the finding as JSON values."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
+        data: JsonObject = msgspec.to_builtins(self)
         return data
 
     @override

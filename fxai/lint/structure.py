@@ -34,7 +34,7 @@ from returns.result import Success
 
 from fxai.lint.contradiction import contradictions
 from fxai.lint.rule import RULES, Entry, Finding, Provider, Severity, Subject
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.dialect import DIALECTS, Dialect
 from fxai.schema.document import document_faults
 from fxai.schema.fault import Fault, found_in, pointer_to
@@ -92,7 +92,7 @@ def keyword_findings(tool: str, location: Subschema) -> Iterator[Finding]:
             yield _unknown_keyword(tool, at, keyword, value, location)
 
 
-def _without_effect(tool: str, at: str, keyword: str, schema: dict[str, Any]) -> Iterator[Finding]:
+def _without_effect(tool: str, at: str, keyword: str, schema: JsonObject) -> Iterator[Finding]:
     kind = KINDS.get(keyword)
     types = schema.get("type")
     names = [str(name) for name in (types if is_array(types) else [types])]

@@ -53,7 +53,7 @@ from fxai.schema.codecs import (
     Codec,
 )
 from fxai.schema.compiled import ROOTS, Compiled, raise_faults
-from fxai.schema.data import JSON_ERRORS
+from fxai.schema.data import JSON_ERRORS, JsonObject
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
@@ -179,14 +179,14 @@ class Schema(Generic[_A]):
         plan = (self.__compiled__ or _compile(self)).plan
         return tuple(dict.fromkeys(one for step in plan.foreigners.values() for one in step.caveats))
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> JsonObject:
         """Return the JSON Schema of the type as a new plain copy.
 
         >>> from msgspec import Meta
         >>> Schema.of(dict[str, Annotated[int, Meta(ge=0)]]).json_schema()
         {'type': 'object', 'additionalProperties': {'type': 'integer', 'minimum': 0}}
         """
-        return cast("dict[str, Any]", self.document.to_dict())
+        return cast("JsonObject", self.document.to_dict())
 
     @property
     def description(self) -> str | None:

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar, cast, final
 
 import msgspec
 
+from fxai.schema.data import JsonObject
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
 from fxai.schema.pattern import PatternTimeoutError, compiled_python_pattern, in_time, shared_matcher
 
@@ -55,9 +56,9 @@ class Codec(msgspec.Struct, frozen=True):
     encode: Callable[[Any], Any]
     keywords: bytes | None = None
 
-    def json_schema(self) -> dict[str, Any] | None:
+    def json_schema(self) -> JsonObject | None:
         """Return a new copy of the additional JSON Schema keywords, or None."""
-        return None if self.keywords is None else cast("dict[str, Any]", msgspec.json.decode(self.keywords))
+        return None if self.keywords is None else cast("JsonObject", msgspec.json.decode(self.keywords))
 
     @staticmethod
     def make(

@@ -17,15 +17,13 @@ from typing import Annotated, Any, Final, ForwardRef, Literal, TypeAlias, Union,
 import msgspec
 
 from fxai.schema.codecs import Codec
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.fault import SchemaError
-
-_Node: TypeAlias = dict[str, Any]
 
 _OPAQUE: Final = ("cls", "config", "default", "expected", "metadata", "python_schema", "ref", "serialization")
 
 
-def nodes_of(core: Any) -> Iterator[_Node]:
+def nodes_of(core: Any) -> Iterator[JsonObject]:
     """Iterate over every node of a core schema that the JSON mode uses."""
     waiting = [core]
     while waiting:
@@ -42,7 +40,7 @@ def nodes_of(core: Any) -> Iterator[_Node]:
 # ---- types that fxai refuses
 
 
-def check_nodes(called: str, nodes: list[_Node]) -> None:
+def check_nodes(called: str, nodes: list[JsonObject]) -> None:
     """Refuse the types whose JSON Schema is not the schema that the validator enforces.
 
     Raises:
@@ -77,7 +75,7 @@ _KINDS: Final = {
 _NO_HASH: Final = ("list", "dict", "set", "typed-dict", "model-fields")
 
 
-def _has_no_hash(node: _Node, known: dict[str, _Node]) -> bool:
+def _has_no_hash(node: JsonObject, known: dict[str, JsonObject]) -> bool:
     while node["type"].startswith(_FUNCTIONS) or node["type"] in ("definition-ref", "nullable", "default"):
         inner = known.get(node["schema_ref"]) if node["type"] == "definition-ref" else node.get("schema")
         if inner is None:
@@ -86,7 +84,7 @@ def _has_no_hash(node: _Node, known: dict[str, _Node]) -> bool:
     return node["type"] in _NO_HASH or getattr(node.get("cls"), "__hash__", True) is None
 
 
-def _check_fields(called: str, node: _Node) -> None:
+def _check_fields(called: str, node: JsonObject) -> None:
     for name, field in _fields_of(node):
         alias: Any = field.get("validation_alias")
         paths = alias if is_array(alias) and alias and is_array(alias[0]) else [alias]
@@ -95,7 +93,7 @@ def _check_fields(called: str, node: _Node) -> None:
                 f"the field {called}.{name} has an AliasPath, which its JSON Schema cannot describe. Use an alias that"
                 " is a name, or read the path in a validator with mode='before'."
             )
-    config: dict[str, Any] = node.get("config") or {}
+    config: JsonObject = node.get("config") or {}
     if config.get("validate_by_alias") is False:
         inside = [field for one in nodes_of(node["schema"]) for field in _fields_of(one)]
         if any(field.get("validation_alias", name) != name for name, field in inside):
@@ -108,7 +106,7 @@ def _check_fields(called: str, node: _Node) -> None:
             check_notes(part, f"{node['cls'].__qualname__}.{name}")
 
 
-def _fields_of(node: _Node) -> list[tuple[str, _Node]]:
+def _fields_of(node: JsonObject) -> list[tuple[str, JsonObject]]:
     """Return the fields of a node with their names: of a model, a TypedDict, or a dataclass."""
     fields: Any = node.get("fields")
     if is_object(fields):
@@ -171,7 +169,7 @@ _DATES: Final = ("date", "time", "datetime", "timedelta")
 _CHANGES: Final = ("strip_whitespace", "to_lower", "to_upper")
 
 
-def caveats_of(called: str, nodes: list[_Node]) -> Iterator[Caveat]:
+def caveats_of(called: str, nodes: list[JsonObject]) -> Iterator[Caveat]:
     """Iterate over the caveats of a type."""
     replaced = any(map(_has_own_document, nodes))
     if replaced or any(map(_validates_more, nodes)):
@@ -180,9 +178,9 @@ def caveats_of(called: str, nodes: list[_Node]) -> Iterator[Caveat]:
         yield Caveat("encode", f"{called} has computed fields, serializers, or aliases for its JSON data only")
 
 
-def _validates_more(node: _Node) -> bool:
+def _validates_more(node: JsonObject) -> bool:
     kind = node["type"]
-    config: dict[str, Any] = node.get("config") or {}
+    config: JsonObject = node.get("config") or {}
     if config.get("val_json_bytes", "utf8") != "utf8":
         return True
     if kind not in _DESCRIBED or node.get("custom_init") or node.get("post_init"):
@@ -190,7 +188,7 @@ def _validates_more(node: _Node) -> bool:
     if kind == "tagged-union":
         by: Any = node["discriminator"]
         return not isinstance(by, str) and getattr(by, "__module__", None) != "pydantic.types"  # as of JsonValue
-    keys: _Node = node.get("keys_schema") or {"type": "any"}
+    keys: JsonObject = node.get("keys_schema") or {"type": "any"}
     if kind in _MAPPINGS and not (keys["type"] in _KEYS and all(name in _KEY_NOTES for name in keys)):
         return True
     if kind in ("uuid", "bytes"):  # JSON Schema counts characters, and pydantic counts bytes
@@ -199,11 +197,11 @@ def _validates_more(node: _Node) -> bool:
     return any(node.get(name) for name in bounds) or any(config.get(f"str_{name}") for name in _CHANGES)
 
 
-def _has_own_document(node: _Node) -> bool:
+def _has_own_document(node: JsonObject) -> bool:
     """Return whether the program replaces the JSON Schema that pydantic derives for a node."""
-    metadata: dict[str, Any] = node.get("metadata") or {}
+    metadata: JsonObject = node.get("metadata") or {}
     functions = (*metadata.get("pydantic_js_functions", ()), *metadata.get("pydantic_js_annotation_functions", ()))
-    settings: dict[str, Any] = getattr(node.get("cls"), "model_config", None) or {}
+    settings: JsonObject = getattr(node.get("cls"), "model_config", None) or {}
     return any(
         not str(getattr(function, "__module__", None)).startswith("pydantic.")
         or type(getattr(function, "__self__", None)).__name__ == "WithJsonSchema"
@@ -231,14 +229,14 @@ def is_own(function: Any) -> bool:
 _SETTINGS: Final = {"ser_json_timedelta": "iso8601", "ser_json_temporal": "iso8601"}
 
 
-def _writes_otherwise(node: _Node) -> bool:
+def _writes_otherwise(node: JsonObject) -> bool:
     kind = node["type"]
-    config: dict[str, Any] = node.get("config") or {}
+    config: JsonObject = node.get("config") or {}
     if any(config.get(name, usual) != usual for name, usual in _SETTINGS.items()):
         return True
     if config.get("ser_json_bytes", "utf8") != config.get("val_json_bytes", "utf8"):
         return True
-    serialization: dict[str, Any] = node.get("serialization") or {}
+    serialization: JsonObject = node.get("serialization") or {}
     if kind == "json":
         return True
     if str(serialization.get("type")).startswith(_FUNCTIONS):
@@ -254,21 +252,21 @@ def _writes_otherwise(node: _Node) -> bool:
     )
 
 
-def hashes_data(node: _Node) -> bool:
+def hashes_data(node: JsonObject) -> bool:
     """Return whether Python hashes values of the data there, so that the data can choose values with one hash."""
     kind, keys = node["type"], node.get("keys_schema") or {"type": "any"}
     return kind in ("set", "frozenset") or (kind in _MAPPINGS and keys["type"] not in ("str", "any", "literal", "enum"))
 
 
-def is_open(node: _Node) -> bool:
+def is_open(node: JsonObject) -> bool:
     """Return whether the data there can have any depth: the node refers to a definition, or accepts anything."""
-    config: dict[str, Any] = node.get("config") or {}
+    config: JsonObject = node.get("config") or {}
     return node["type"] in ("any", "definition-ref") or config.get("extra_fields_behavior") == "allow"
 
 
-def hides_input(node: _Node) -> bool:
+def hides_input(node: JsonObject) -> bool:
     """Return whether the configuration keeps values out of error messages."""
-    config: dict[str, Any] = node.get("config") or {}
+    config: JsonObject = node.get("config") or {}
     return config.get("hide_input_in_errors") is True
 
 
@@ -285,7 +283,7 @@ _ALIKE: Final = frozenset(
 )
 
 
-def reads_alike(node: _Node) -> bool:
+def reads_alike(node: JsonObject) -> bool:
     """Return whether a node reads a JSON value exactly as it reads JSON text."""
     strict = node.get("strict") and node["type"] not in _SCALARS
     own = node.get("custom_init") or node.get("post_init")
@@ -338,7 +336,7 @@ class _DataTypes:
     """The types of the schemas in a document. A definition has a type for each property that tags it."""
 
     def __init__(self, document: Any) -> None:
-        self._definitions: dict[str, Any] = document.get("$defs", {}) if is_object(document) else {}
+        self._definitions: JsonObject = document.get("$defs", {}) if is_object(document) else {}
         self._known: dict[tuple[str, str | None], tuple[str, Any]] = {}
         self._structs: list[Any] = []
         self._unions: list[Any] = []
@@ -364,7 +362,7 @@ class _DataTypes:
             return _LITERAL[tuple(values)]
         return self._of_kind(words.pop("type"), words, tag) if words else Any
 
-    def _of_kind(self, kind: str, words: dict[str, Any], tag: str | None) -> Any:
+    def _of_kind(self, kind: str, words: JsonObject, tag: str | None) -> Any:
         if "properties" in words:
             _hold(kind == "object")
             return self._struct(words, tag)
@@ -375,13 +373,13 @@ class _DataTypes:
         else:
             tp = _PLAIN[kind]
         names = _LIMITS[kind]
-        bounds: dict[str, Any] = {names[keyword]: bound for keyword, bound in words.items()}
+        bounds: JsonObject = {names[keyword]: bound for keyword, bound in words.items()}
         if kind == "number":  # NaN is not within any bounds
             bounds |= {} if "gt" in bounds else {"ge": bounds.get("ge", -_LARGEST)}
             bounds |= {} if "lt" in bounds else {"le": bounds.get("le", _LARGEST)}
         return _ANNOTATED[tp, msgspec.Meta(**bounds)] if bounds else tp
 
-    def _struct(self, words: dict[str, Any], tag: str | None) -> Any:
+    def _struct(self, words: JsonObject, tag: str | None) -> Any:
         properties, required = words.pop("properties"), words.pop("required", ())
         others = words.pop("additionalProperties", True)
         _hold(isinstance(others, bool) and not words and all(name in properties for name in required))
@@ -459,7 +457,7 @@ _LIMITS: Final[dict[str, dict[str, str]]] = {
     "array": {"minItems": "min_length", "maxItems": "max_length"},
     "object": {"minProperties": "min_length", "maxProperties": "max_length"},
 }
-_PLAIN: Final[dict[str, Any]] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
+_PLAIN: Final[JsonObject] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
 _UNION: Final[Any] = Union
 _LITERAL: Final[Any] = Literal
 _ANNOTATED: Final[Any] = Annotated

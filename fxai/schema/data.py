@@ -18,13 +18,15 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard, cast, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeGuard, cast, final
 
 import msgspec
 from typing_extensions import override
 
-_HOLDING: Final[frozenset[Any]] = frozenset((dict, list, tuple))
+JsonObject: TypeAlias = dict[str, Any]
+"""A JSON object, such as a JSON Schema."""
 
+_HOLDING: Final[frozenset[Any]] = frozenset((dict, list, tuple))
 
 JSON_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """The errors of `msgspec` for text that it cannot decode.
@@ -33,7 +35,7 @@ The text is not JSON, is not UTF-8, has too many levels of nesting, or does not 
 """
 
 
-def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+def is_object(value: object) -> TypeGuard[JsonObject]:
     """Return True if a value is a JSON object. A type checker then accepts operations of a `dict`."""
     return isinstance(value, dict)
 

@@ -47,7 +47,7 @@ from fxai.schema.core_schema import (
     reads_alike,
     take_first,
 )
-from fxai.schema.data import every_object, hold_hashes_apart, is_array, is_object
+from fxai.schema.data import JsonObject, every_object, hold_hashes_apart, is_array, is_object
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_integers
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.mapping_keys import INTEGER
@@ -220,9 +220,9 @@ class Foreign(Conversion):
         self._hashed: bool = any(map(hashes_data, nodes))
         self._hidden: bool = any(map(hides_input, nodes)) or b'"writeOnly":true' in self.document.to_json()
 
-    def describe(self, *, written: bool) -> dict[str, Any]:
+    def describe(self, *, written: bool) -> JsonObject:
         """Return the JSON Schema of the type as a new JSON value."""
-        document: dict[str, Any] = (self.written if written else self.document).to_dict()
+        document: JsonObject = (self.written if written else self.document).to_dict()
         return document
 
     @override
@@ -387,7 +387,7 @@ def _generator() -> type[Any]:
 def _document(adapter: Any, mode: Literal["validation", "serialization"], tp: Any) -> JsonSchema:
     """Return the JSON Schema of a type. Its root has no `$ref`, and its unions require their tags."""
     try:
-        document: dict[str, Any] = adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
+        document: JsonObject = adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
     except Exception as error:
         problem = f"pydantic has no JSON Schema ({mode}) for {name_of(tp)}"
         raise SchemaError(f"{problem}: {_first_line(error)} {_REMEDY}") from error
@@ -462,9 +462,9 @@ def _locate(error: Any, wire: Any) -> tuple[str, Any]:
     alternative can have the same name. In this case, the input in the error decides.
     """
     location = error["loc"][:-1] if error["type"] == "missing" else error["loc"]
-    ways: dict[str, Any] = {"": wire}
+    ways: JsonObject = {"": wire}
     for token in location:
-        deeper: dict[str, Any] = {}
+        deeper: JsonObject = {}
         for pointer, there in ways.items():
             if is_object(there) and str(token) in there:
                 deeper[pointer_to(pointer, str(token))] = there[str(token)]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 import msgspec
 
 from fxai.schema.budget import MAX_BYTES, MAX_CONTAINERS, MAX_FAULTS, MAX_LEVELS, with_stack
-from fxai.schema.data import containers_in, is_array, is_object
+from fxai.schema.data import JsonObject, containers_in, is_array, is_object
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
 from fxai.schema.parsing import is_plain, plain_faults
 
@@ -83,7 +83,7 @@ class JsonSchema:
         return JsonSchema(_ENCODE(document))
 
     @staticmethod
-    def derive(document: dict[str, Any]) -> JsonSchema:
+    def derive(document: JsonObject) -> JsonSchema:
         """Create a document from the JSON Schema of a type. fxai checks only the budget.
 
         Raises:

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from fxai.schema.data import is_object
+from fxai.schema.data import JsonObject, is_object
 from fxai.schema.fault import unwrap
 
 INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
@@ -47,7 +47,7 @@ def classes_of(tp: Any) -> list[Any]:
 
 
 def add_omitted(
-    tp: Any, root: dict[str, Any], names: Mapping[Any, str], components: dict[str, Any], *, keys: bool = True
+    tp: Any, root: JsonObject, names: Mapping[Any, str], components: JsonObject, *, keys: bool = True
 ) -> None:
     """Add the keywords that `msgspec` omits to the JSON Schema of a type.
 
@@ -84,7 +84,7 @@ def add_omitted(
             components.pop(name, None)  # only keys used the enum
 
 
-def _inside(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+def _inside(info: Any, schema: JsonObject) -> Iterator[tuple[Any, Any]]:
     """Iterate over the types inside a type, with the JSON Schema of each."""
     if hasattr(info, "key_type"):
         yield info.value_type, schema.get("additionalProperties")
@@ -98,13 +98,13 @@ def _inside(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     else:
         fields: Any = getattr(info, "fields", ())
         items: list[Any] = schema.get("prefixItems", [])
-        properties: dict[str, Any] = schema.get("properties", {})
+        properties: JsonObject = schema.get("properties", {})
         tags = len(items) - len(fields)  # the tag of a struct is its first item
         for index, field in enumerate(fields):
             yield field.type, items[index + tags] if items else properties.get(field.encode_name)
 
 
-def _arms(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+def _arms(info: Any, schema: JsonObject) -> Iterator[tuple[Any, Any]]:
     """Iterate over the alternatives of a union. `msgspec` moves structs after the others, and `None` to the end."""
     arms = iter(schema.get("anyOf", ()))
     for arm in info.types:
@@ -113,7 +113,7 @@ def _arms(info: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
         yield plain, None if last else next(arms, None)
 
 
-def _key(info: Any) -> dict[str, Any] | None:
+def _key(info: Any) -> JsonObject | None:
     """Return the JSON Schema of a key. Return None if the key can be any string, or if `msgspec` describes it."""
     info = unwrap(info)
     if isinstance(info, inspect.UnionType):
@@ -145,7 +145,7 @@ def states_bounds(info: Any) -> bool:
     return not isinstance(info, inspect.IntType) or _integer_keys(info) is not None
 
 
-def _integer_keys(info: inspect.IntType) -> dict[str, Any] | None:
+def _integer_keys(info: inspect.IntType) -> JsonObject | None:
     """Return the JSON Schema of an integer as a key. Return None if no short JSON Schema can state its bounds."""
     low = info.ge if info.gt is None else info.gt + 1
     high = info.le if info.lt is None else info.lt - 1

@@ -63,7 +63,7 @@ from fxai.schema.conversion import (
     Slot,
     UnfitError,
 )
-from fxai.schema.data import Empty, every_object, is_object
+from fxai.schema.data import Empty, JsonObject, every_object, is_object
 from fxai.schema.fault import SchemaError
 from fxai.schema.mapping_keys import add_omitted, classes_of
 from fxai.schema.type_info import (
@@ -152,7 +152,7 @@ class Plan(msgspec.Struct, frozen=True):
     wire: Any
     step: Conversion | None
     survey: Survey
-    defaults: dict[Any, dict[str, Any]]
+    defaults: dict[Any, JsonObject]
     foreigners: dict[int, Foreign] = {}
 
 
@@ -186,9 +186,9 @@ class _Deriving:
         self.done: dict[Any, tuple[Any, Fields | None, Survey, set[Any]]] = {}  # the last set is as `referred`
         self.open: dict[Any, tuple[str, Fields]] = {}
         self.referred: set[Any] = set()  # the open classes to which the finished parts refer
-        self.closing: dict[str, Any] = {}
+        self.closing: JsonObject = {}
         self.waiting: list[tuple[str, Any]] = []
-        self.defaults: dict[Any, dict[str, Any]] = {}
+        self.defaults: dict[Any, JsonObject] = {}
         self.foreigners: dict[int, Foreign] = {}
 
     def of(self, tp: Any, location: str) -> _Derived:
@@ -412,9 +412,9 @@ _BOUNDS_OF: Final = {
 }
 
 
-def _beside(keywords: dict[str, Any], metas: tuple[msgspec.Meta, ...]) -> dict[str, Any]:
+def _beside(keywords: JsonObject, metas: tuple[msgspec.Meta, ...]) -> JsonObject:
     """Return the keywords of a codec. A keyword that a bound of the type would hide moves to `allOf`."""
-    hidden: dict[str, Any] = {}
+    hidden: JsonObject = {}
     for keyword, names in _BOUNDS_OF.items():
         bounds = [limit for meta in metas for name in names if (limit := getattr(meta, name)) is not None]
         if keyword in keywords and bounds:
@@ -524,7 +524,7 @@ _ANYTHING: Final = "x-fxai-anything"  # replaces an empty schema, which the hook
 _DEFS: Final = "#/$defs/"
 
 
-def derive(plan: Plan, *, written: bool = False) -> dict[str, Any]:
+def derive(plan: Plan, *, written: bool = False) -> JsonObject:
     """Return the JSON Schema document (2020-12) of the wire type of a plan, as new plain data.
 
     Args:
@@ -560,7 +560,7 @@ def derive(plan: Plan, *, written: bool = False) -> dict[str, Any]:
     return document
 
 
-def _components(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
+def _components(plan: Plan) -> tuple[JsonObject, JsonObject]:
     try:
         incomplete = plan.survey.keyed or plan.survey.omitted
         classes = classes_of(plan.wire) if incomplete else []
@@ -577,26 +577,26 @@ def _components(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
     return root, components
 
 
-def _anything(tp: Any) -> dict[str, Any]:
+def _anything(tp: Any) -> JsonObject:
     if tp is object:
         return {_ANYTHING: True}
     raise NotImplementedError
 
 
-def _tidy(component: dict[str, Any]) -> None:
+def _tidy(component: JsonObject) -> None:
     component.pop("title", None)
     if component.get("required") == []:
         del component["required"]
 
 
-def _add_defaults(component: dict[str, Any] | None, defaults: dict[str, Any]) -> None:
-    properties = cast("dict[str, dict[str, Any]]", (component or {}).get("properties", {}))
+def _add_defaults(component: JsonObject | None, defaults: JsonObject) -> None:
+    properties = cast("dict[str, JsonObject]", (component or {}).get("properties", {}))
     for name, default in defaults.items():
         if name in properties:
             properties[name].setdefault("default", default)
 
 
-def _inline(root: dict[str, Any], components: dict[str, Any], *, recursive: bool) -> dict[str, Any]:
+def _inline(root: JsonObject, components: JsonObject, *, recursive: bool) -> JsonObject:
     """Return the component that the root refers to. The component also remains in `$defs` if another schema uses it."""
     reference = root.get("$ref")
     if not isinstance(reference, str):
@@ -608,13 +608,13 @@ def _inline(root: dict[str, Any], components: dict[str, Any], *, recursive: bool
     return {**component, **{key: value for key, value in root.items() if key != "$ref"}}
 
 
-def _require_tags(tags: dict[Any, str], root: dict[str, Any], components: dict[str, Any]) -> None:
+def _require_tags(tags: dict[Any, str], root: JsonObject, components: JsonObject) -> None:
     """Require a tag if it distinguishes a struct from other structs, and not if the struct is the only alternative."""
     fields = {component_name(tp): field for tp, field in tags.items()}
     locations = [location for schema in (root, *components.values()) for location in _locations(schema)]
     tagged = [arm for location in locations if location.pop("discriminator", None) for arm in location["anyOf"]]
     among = {id(arm) for arm in tagged}
-    alone: dict[str, list[dict[str, Any]]] = {}
+    alone: dict[str, list[JsonObject]] = {}
     for location in locations:
         name = str(location.get("$ref", "")).removeprefix(_DEFS)
         if name in fields and name in components and id(location) not in among:
@@ -647,7 +647,7 @@ def _types_first(schema: object) -> None:
             location.update(ordered)
 
 
-def _locations(schema: object) -> Iterator[dict[str, Any]]:
+def _locations(schema: object) -> Iterator[JsonObject]:
     """Iterate over a schema and all schemas inside it, without defaults and examples."""
     if not is_object(schema):
         return
@@ -658,7 +658,7 @@ def _locations(schema: object) -> Iterator[dict[str, Any]]:
 
 
 def _insert_foreign(
-    schema: dict[str, Any], foreigners: Mapping[int, Foreign], components: dict[str, Any], *, written: bool
+    schema: JsonObject, foreigners: Mapping[int, Foreign], components: JsonObject, *, written: bool
 ) -> None:
     """Insert the JSON Schema of each type of pydantic, and its definitions."""
     from fxai.schema.document import relocate

@@ -20,7 +20,7 @@ import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai.schema.budget import ExhaustedError, with_stack
-from fxai.schema.data import copy_data, every_object, is_object
+from fxai.schema.data import JsonObject, copy_data, every_object, is_object
 from fxai.schema.dialect import LATEST, dialect_of
 from fxai.schema.document import document_faults, relocate
 from fxai.schema.fault import DecodeFailure, Fault, pointer_to
@@ -194,7 +194,7 @@ class RequestForm:
 
     def _wrap(self) -> None:
         """Move the document into the property `value` of an object."""
-        definitions: dict[str, Any] = {}
+        definitions: JsonObject = {}
         inner: Any = relocate(self._plain, _WHERE, definitions, "")
         self._plain = {
             "type": "object",
@@ -267,7 +267,7 @@ def _outer(pointer: str) -> str:
     return pointer.removeprefix(_WHERE)
 
 
-def _items(schema: dict[str, Any]) -> Any:
+def _items(schema: JsonObject) -> Any:
     """Return the schema of the items after the numbered items, or None if other keywords decide about these items."""
     if "unevaluatedItems" not in schema:
         return {}
@@ -288,7 +288,7 @@ _ABOUT_NAMES: Final = frozenset(
 _REFUSED_SIGNS: Final = "[^a-zA-Z0-9_.-]+"
 
 
-def _is_renamable(plain: dict[str, Any]) -> bool:
+def _is_renamable(plain: JsonObject) -> bool:
     """Return True if the names of the properties appear only in `properties` and `required`."""
     if any(keyword in plain for keyword in _ABOUT_NAMES) or is_object(plain.get("additionalProperties")):
         return False
@@ -317,7 +317,7 @@ def _with_name(schema: Any, name: str, aliases: Mapping[str, str]) -> Any:
     """Return the schema of a property. If the property has an alias, add its name to the description."""
     if name not in aliases or schema is False:
         return schema
-    members: dict[str, Any] = {} if schema is True else dict(schema)
+    members: JsonObject = {} if schema is True else dict(schema)
     description = members.get("description")
     members["description"] = (
         f"{description} (parameter {name!r})" if isinstance(description, str) and description else f"parameter {name!r}"
@@ -367,7 +367,7 @@ def _is_plain_root(document: Mapping[str, Any], refused: Iterable[str]) -> bool:
     return not any(keyword in document for keyword in _REFERENCES)
 
 
-def modern(document: dict[str, Any]) -> dict[str, Any]:
+def modern(document: JsonObject) -> JsonObject:
     """Return the document if it is also a usable document of 2020-12. Otherwise, rewrite it for 2020-12.
 
     >>> modern({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{}], "additionalItems": False})
@@ -377,12 +377,12 @@ def modern(document: dict[str, Any]) -> dict[str, Any]:
         return document
     if not document_faults({key: value for key, value in document.items() if key != "$schema"}):
         return document
-    definitions: dict[str, Any] = {}
-    moved: dict[str, Any] = relocate(document, "", definitions, "")
+    definitions: JsonObject = {}
+    moved: JsonObject = relocate(document, "", definitions, "")
     return {**moved, "$defs": definitions} if definitions else moved
 
 
-def with_type(document: dict[str, Any]) -> dict[str, Any]:
+def with_type(document: JsonObject) -> JsonObject:
     """Return the document with the type `object` at its root if the root has only keywords of objects."""
     if document.get("type") == ["object"]:
         return {**document, "type": "object"}
@@ -401,10 +401,10 @@ def unwrap(value: Any) -> Any:
     return value[VALUE] if is_object(value) and value.keys() == {VALUE} else value
 
 
-_Folded: TypeAlias = tuple[dict[str, Any], tuple[Weakening, ...]]
+_Folded: TypeAlias = tuple[JsonObject, tuple[Weakening, ...]]
 
 
-def _fold(document: dict[str, Any], refused: frozenset[str]) -> _Folded | None:
+def _fold(document: JsonObject, refused: frozenset[str]) -> _Folded | None:
     """Return the document with a root that is one object schema, and the keywords that this schema only describes.
 
     Return None if one object schema cannot express the root.
@@ -452,10 +452,10 @@ def _stands_alone(sites: Sequence[Site]) -> bool:
     return True
 
 
-def _merge(sites: Sequence[Site]) -> dict[str, Any] | None:
+def _merge(sites: Sequence[Site]) -> JsonObject | None:
     """Merge the schemas without their unions. Return None if a schema has `required` as a boolean."""
-    merged: dict[str, Any] = {"type": "object"}
-    properties: dict[str, Any] = {}
+    merged: JsonObject = {"type": "object"}
+    properties: JsonObject = {}
     required: dict[str, None] = {}
     for site in sites:
         for name, inner in site.get("properties", {}).items():
@@ -475,8 +475,8 @@ def _merge(sites: Sequence[Site]) -> dict[str, Any] | None:
 
 
 def _narrow(
-    document: dict[str, Any],
-    merged: dict[str, Any],
+    document: JsonObject,
+    merged: JsonObject,
     sites: Sequence[Site],
     reader: DocumentReader,
     refused: frozenset[str],
@@ -494,7 +494,7 @@ def _narrow(
             return None
         weakened.append(Weakening(site.pointer, keyword, "in the description, because the root cannot contain a union"))
         words.append(phrase)
-    kept: dict[str, Any] = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
+    kept: JsonObject = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
     text = str(merged.pop("description", ""))
     return describe({**merged, **kept}, [], [text], words), tuple(weakened)
 

@@ -18,7 +18,7 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.schema.budget import with_stack
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.document import document_faults
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
@@ -101,7 +101,7 @@ def refusals(document: Mapping[str, Any] | JsonSchema, rules: RequestRules) -> t
     return with_stack(lambda: (*document_faults(bare), *inner_refusals(plain, rules)))
 
 
-def inner_refusals(plain: dict[str, Any], rules: RequestRules) -> Iterator[Fault]:
+def inner_refusals(plain: JsonObject, rules: RequestRules) -> Iterator[Fault]:
     """Iterate over the reasons why the API would refuse a usable document of JSON Schema 2020-12."""
     if plain.get("type") != "object":
         yield Fault("/type", '"object"', found_in(plain["type"]) if "type" in plain else NOTHING)

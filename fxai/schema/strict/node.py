@@ -16,16 +16,14 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import msgspec
 from returns.result import Success
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.location import Site
 from fxai.schema.parsing import may_be_nested, parse_json
 
 _LONGEST: Final = 400
 
 
-def describe(
-    schema: dict[str, Any], first: Sequence[str], words: Sequence[str], checks: Sequence[str]
-) -> dict[str, Any]:
+def describe(schema: JsonObject, first: Sequence[str], words: Sequence[str], checks: Sequence[str]) -> JsonObject:
     """Return the schema with a description of its rewrite, its original annotations, and its unenforced keywords."""
     parts = [*first, *words, " and ".join(checks)]
     text = ""
@@ -144,7 +142,7 @@ class Shape(NamedTuple):
 class Node(msgspec.Struct, frozen=True, eq=False):
     """A strict schema with the conversions of its values. `back` and `forth` are either both None or both set."""
 
-    schema: dict[str, Any]
+    schema: JsonObject
     """The strict schema."""
     back: Way = None
     """Converts a strict value to the original value."""
@@ -161,7 +159,7 @@ class Node(msgspec.Struct, frozen=True, eq=False):
     target: Callable[[], Node] | None = None
     """A function that returns the target of a reference, or None."""
 
-    def with_schema(self, schema: dict[str, Any]) -> Node:
+    def with_schema(self, schema: JsonObject) -> Node:
         """Return the node with another schema that already has its description."""
         return msgspec.structs.replace(self, schema=schema, note="", checks=())
 
@@ -211,7 +209,7 @@ class Property(NamedTuple):
         return self.optional and not (self.absent and self.takes_null)
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """The schema of the property in the strict schema."""
         if not self.is_nulled:
             return self.node.schema
@@ -264,7 +262,7 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
     def back(value: Any) -> Any:
         if not is_object(value):
             return map_text(value, back)
-        found: dict[str, Any] = {}
+        found: JsonObject = {}
         for name, item in value.items():
             way, optional = ways.get(name, unknown)
             if item is not None or not optional:
@@ -284,7 +282,7 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
     return Node(schema, back, forth, shape=shape, members=members if rest is None else None)
 
 
-def _unrest(found: dict[str, Any], rest: tuple[str, Node], members: Mapping[str, Any]) -> dict[str, Any]:
+def _unrest(found: JsonObject, rest: tuple[str, Node], members: Mapping[str, Any]) -> JsonObject:
     """Merge the contents of the rest into the properties, without replacing declared properties."""
     name, node = rest
     others = lead(node.back, found.get(name, []))
@@ -349,14 +347,14 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
         found = {str(index): lead(item.forth, value[index]) for index, item in enumerate(items)}
         return found if rest is None else {**found, REST: lead(rest.forth, value[size:])}
 
-    members: dict[str, Any] = {str(index): item.schema for index, item in enumerate(items)}
+    members: JsonObject = {str(index): item.schema for index, item in enumerate(items)}
     if rest is not None:
         members[REST] = rest.schema
     shape = Shape("tuple", (*items, *([] if rest is None else [rest])), "" if rest is None else REST)
     return Node(closed_object(members), back, forth, _TUPLE, shape=shape)
 
 
-def closed_object(members: Mapping[str, Any], note: str = "", optional: Container[str] = ()) -> dict[str, Any]:
+def closed_object(members: Mapping[str, Any], note: str = "", optional: Container[str] = ()) -> JsonObject:
     """Return the schema of a closed object with a description and with optional properties."""
     words = {"description": note} if note else {}
     names = [name for name in members if name not in optional]
@@ -364,11 +362,11 @@ def closed_object(members: Mapping[str, Any], note: str = "", optional: Containe
     return {"type": "object", **words, "properties": dict(members), **required, "additionalProperties": False}
 
 
-def _nullable(schema: dict[str, Any], marker: dict[str, Any] | None) -> dict[str, Any]:
+def _nullable(schema: JsonObject, marker: JsonObject | None) -> JsonObject:
     """Return a schema that also accepts null, and the marker of a real null. Preserve the title and the description."""
     if schema.get("type") == "null" and marker is None:
         return schema
-    words: dict[str, Any] = {word: schema[word] for word in ("title", "description") if word in schema}
+    words: JsonObject = {word: schema[word] for word in ("title", "description") if word in schema}
     bare = {keyword: value for keyword, value in schema.items() if keyword not in words}
     alternatives: list[Any] = bare["anyOf"] if bare.keys() == {"anyOf"} else [bare]
     with_null = any(alternative.get("type") == "null" for alternative in alternatives)

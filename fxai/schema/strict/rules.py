@@ -16,7 +16,7 @@ from typing import Any, Final, cast, final
 
 import msgspec
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.pattern import is_plain
@@ -156,7 +156,7 @@ def rule_faults(document: JsonSchema | Mapping[str, Any], rules: StrictRules) ->
 class _RuleCheck:
     """The state of a check, with its counts."""
 
-    def __init__(self, document: dict[str, Any], rules: StrictRules) -> None:
+    def __init__(self, document: JsonObject, rules: StrictRules) -> None:
         self.document = document
         self.rules = rules
         self.properties = self.optional = self.unions = self.values = self.text = 0
@@ -187,8 +187,8 @@ class _RuleCheck:
             yield Fault(f"{pointer}/items", "a schema for the items", NOTHING)
         yield from self._inner(schema, pointer, level)
 
-    def _inner(self, schema: dict[str, Any], pointer: str, level: int) -> Iterator[Fault]:
-        for name, inner in cast("dict[str, Any]", schema.get("properties", {})).items():
+    def _inner(self, schema: JsonObject, pointer: str, level: int) -> Iterator[Fault]:
+        for name, inner in cast("JsonObject", schema.get("properties", {})).items():
             yield from self.schema(inner, pointer_to(f"{pointer}/properties", name), level)
         if "items" in schema:
             yield from self.schema(schema["items"], f"{pointer}/items", level)
@@ -199,11 +199,11 @@ class _RuleCheck:
                     yield Fault(f"{at}/$ref", "no $ref inside allOf", found_in(inner["$ref"]))
                 yield from self.schema(inner, at, level)
         for location in _NAMED:
-            for name, inner in cast("dict[str, Any]", schema.get(location, {})).items():
+            for name, inner in cast("JsonObject", schema.get(location, {})).items():
                 self.text += len(name)
                 yield from self.schema(inner, pointer_to(f"{pointer}/{location}", name), 0)
 
-    def _keywords(self, schema: dict[str, Any], pointer: str) -> Iterator[Fault]:
+    def _keywords(self, schema: JsonObject, pointer: str) -> Iterator[Fault]:
         for keyword, value in schema.items():
             at = pointer_to(pointer, keyword)
             if keyword not in self.rules.keywords and keyword not in self.rules.model_keywords:
@@ -220,7 +220,7 @@ class _RuleCheck:
             yield Fault(f"{pointer}/minItems", f"at most {most}", found_in(schema["minItems"]))
         yield from self._values(schema, pointer)
 
-    def _values(self, schema: dict[str, Any], pointer: str) -> Iterator[Fault]:
+    def _values(self, schema: JsonObject, pointer: str) -> Iterator[Fault]:
         values = schema.get("enum", [])
         self.values += len(values)
         texts = [value for value in (*values, schema.get("const")) if isinstance(value, str)]
@@ -231,7 +231,7 @@ class _RuleCheck:
             if is_object(value) or is_array(value):
                 yield Fault(f"{pointer}/{'enum' if value in values else 'const'}", "scalar values", found_in(value))
 
-    def _reference(self, schema: dict[str, Any], pointer: str) -> Iterator[Fault]:
+    def _reference(self, schema: JsonObject, pointer: str) -> Iterator[Fault]:
         at, reference = f"{pointer}/$ref", schema["$ref"]
         if self.rules.lone_ref and len(schema) > 1:
             beside = ", ".join(repr(keyword) for keyword in schema if keyword != "$ref")
@@ -241,7 +241,7 @@ class _RuleCheck:
             yield Fault(at, "a reference to the root or into $defs", found_in(reference))
         self.references.setdefault(str(reference), []).append(pointer)
 
-    def _object(self, schema: dict[str, Any], pointer: str, level: int) -> Iterator[Fault]:
+    def _object(self, schema: JsonObject, pointer: str, level: int) -> Iterator[Fault]:
         if schema.get("additionalProperties") is not False:
             given = found_in(schema["additionalProperties"]) if "additionalProperties" in schema else NOTHING
             yield Fault(f"{pointer}/additionalProperties", "false", given)

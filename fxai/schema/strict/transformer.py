@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import msgspec
 
 from fxai.schema.budget import descend
-from fxai.schema.data import identity, is_array, is_object
+from fxai.schema.data import JsonObject, identity, is_array, is_object
 from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema, with_whole_numbers
 from fxai.schema.location import ANNOTATIONS, DocumentReader, Location, LocationError, Site
@@ -323,7 +323,7 @@ def tightest(sites: Sequence[Site], keyword: str, choose: Callable[..., Any]) ->
     return choose(values) if values else None
 
 
-def _bounds(sites: Sequence[Site], to: Transformer, bounds: Mapping[str, Any]) -> dict[str, Any]:
+def _bounds(sites: Sequence[Site], to: Transformer, bounds: Mapping[str, Any]) -> JsonObject:
     """Return the bounds that the provider supports. Record the other bounds."""
     for site in sites:
         for keyword in bounds:
@@ -335,7 +335,7 @@ def _bounds(sites: Sequence[Site], to: Transformer, bounds: Mapping[str, Any]) -
 def string_node(sites: Sequence[Site], to: Transformer) -> Node:
     """Create the node of a string. Its description contains the bounds and the unsupported keywords."""
     least, most = tightest(sites, "minLength", max), tightest(sites, "maxLength", min)
-    schema: dict[str, Any] = {"type": "string", **_bounds(sites, to, {"minLength": least, "maxLength": most})}
+    schema: JsonObject = {"type": "string", **_bounds(sites, to, {"minLength": least, "maxLength": most})}
     checks = list(length_words(least, most))
     for site in sites:
         checks += [to.set_aside(site, keyword) for keyword in _CONTENT if keyword in site]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 from fxai.schema.budget import MAX_LOCATIONS, Work, descend
-from fxai.schema.data import identity, is_object
+from fxai.schema.data import JsonObject, identity, is_object
 from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import holds_nested
@@ -28,7 +28,7 @@ class Fit:
 
     __slots__ = ("_defs", "_document", "_kinds", "_schema")
 
-    def __init__(self, schema: dict[str, Any], defs: Mapping[str, Node]) -> None:
+    def __init__(self, schema: JsonObject, defs: Mapping[str, Node]) -> None:
         self._schema = schema
         self._defs = defs
         self._kinds: frozenset[str] | None = None
@@ -40,7 +40,7 @@ class Fit:
             self._kinds = frozenset(self._kinds_of(self._schema, set()))
         return kind_in(value) in self._kinds
 
-    def _kinds_of(self, schema: dict[str, Any], seen: set[str]) -> Iterator[str]:
+    def _kinds_of(self, schema: JsonObject, seen: set[str]) -> Iterator[str]:
         if "$ref" in schema:
             name = schema["$ref"].removeprefix(DEFS)
             if name not in seen:
@@ -102,7 +102,7 @@ def _by_text(possible: Sequence[tuple[Node, Fit]], value: Any) -> Any:
 
 
 _NUMBERS: Final = frozenset(("integer", "number"))
-_NULL: Final[dict[str, Any]] = {"type": "null"}
+_NULL: Final[JsonObject] = {"type": "null"}
 _MOST_PAIRS: Final = 100 * MAX_LOCATIONS
 
 
