@@ -522,6 +522,7 @@ def _fits_class(cls: Any) -> Callable[[Any], bool]:
 
 _ANYTHING: Final = "x-fxai-anything"  # replaces an empty schema, which the hook cannot return
 _DEFS: Final = "#/$defs/"
+_OF_CODECS: Final = ("minimum", "maximum", "maxLength", "pattern", "allOf", "format")  # keywords for after the type
 
 
 def derive(plan: Plan, *, written: bool = False) -> JsonObject:
@@ -542,18 +543,23 @@ def derive(plan: Plan, *, written: bool = False) -> JsonObject:
     for component in components.values():
         _tidy(component)
     for mirror, defaults in plan.defaults.items():
-        _add_defaults(components.get(mirror.__name__), defaults)
+        properties: dict[str, JsonObject] = components.get(mirror.__name__, {}).get("properties", {})
+        for name in (name for name in defaults if name in properties):
+            properties[name].setdefault("default", defaults[name])
     if plan.survey.tags:
         _require_tags(plan.survey.tags, root, components)
-    if plan.step is not None:
-        for schema in (root, *components.values()):
-            _types_first(schema)
+    for location in _locations(root, *components.values()) if plan.step is not None else ():
+        if "type" in location and next(iter(location)) in _OF_CODECS:
+            ordered = {"type": location["type"], **location}
+            location.clear()
+            location.update(ordered)
     root = _inline(root, components, recursive=plan.survey.open_ended)
     if plan.survey.sets:
-        for schema in (root, *components.values()):
-            _without_unique(schema)
-    for schema in (root, *components.values()) if plan.foreigners else ():
-        _insert_foreign(schema, plan.foreigners, components, written=written)
+        for location in _locations(root, *components.values()):
+            if location.get("type") == "array" and location.get("uniqueItems") is True:
+                del location["uniqueItems"]
+    if plan.foreigners:
+        _insert_foreign(root, plan.foreigners, components, written=written)
     document = {**root, "$defs": components} if components else root
     for schema in every_object(document) if plan.survey.objects else ():
         schema.pop(_ANYTHING, None)
@@ -589,13 +595,6 @@ def _tidy(component: JsonObject) -> None:
         del component["required"]
 
 
-def _add_defaults(component: JsonObject | None, defaults: JsonObject) -> None:
-    properties = cast("dict[str, JsonObject]", (component or {}).get("properties", {}))
-    for name, default in defaults.items():
-        if name in properties:
-            properties[name].setdefault("default", default)
-
-
 def _inline(root: JsonObject, components: JsonObject, *, recursive: bool) -> JsonObject:
     """Return the component that the root refers to. The component also remains in `$defs` if another schema uses it."""
     reference = root.get("$ref")
@@ -611,7 +610,7 @@ def _inline(root: JsonObject, components: JsonObject, *, recursive: bool) -> Jso
 def _require_tags(tags: dict[Any, str], root: JsonObject, components: JsonObject) -> None:
     """Require a tag if it distinguishes a struct from other structs, and not if the struct is the only alternative."""
     fields = {component_name(tp): field for tp, field in tags.items()}
-    locations = [location for schema in (root, *components.values()) for location in _locations(schema)]
+    locations = list(_locations(root, *components.values()))
     tagged = [arm for location in locations if location.pop("discriminator", None) for arm in location["anyOf"]]
     among = {id(arm) for arm in tagged}
     alone: dict[str, list[JsonObject]] = {}
@@ -631,40 +630,22 @@ def _require_tags(tags: dict[Any, str], root: JsonObject, components: JsonObject
         _tidy(component)
 
 
-def _types_first(schema: object) -> None:
-    """Move the keywords of a codec after the `type`."""
-    for location in _locations(schema):
-        if "type" in location and next(iter(location)) in (
-            "minimum",
-            "maximum",
-            "maxLength",
-            "pattern",
-            "allOf",
-            "format",
-        ):
-            ordered = {"type": location["type"], **location}
-            location.clear()
-            location.update(ordered)
-
-
-def _locations(schema: object) -> Iterator[JsonObject]:
-    """Iterate over a schema and all schemas inside it, without defaults and examples."""
-    if not is_object(schema):
-        return
-    yield schema
-    listed = (*schema.get("anyOf", ()), *schema.get("prefixItems", ()), *schema.get("properties", {}).values())
-    for inner in (schema.get("items"), schema.get("additionalProperties"), *listed):
-        yield from _locations(inner)
+def _locations(*schemas: object) -> Iterator[JsonObject]:
+    """Iterate over schemas and all schemas inside them, without defaults and examples."""
+    for schema in filter(is_object, schemas):
+        yield schema
+        listed = (*schema.get("anyOf", ()), *schema.get("prefixItems", ()), *schema.get("properties", {}).values())
+        yield from _locations(schema.get("items"), schema.get("additionalProperties"), *listed)
 
 
 def _insert_foreign(
-    schema: JsonObject, foreigners: Mapping[int, Foreign], components: JsonObject, *, written: bool
+    root: JsonObject, foreigners: Mapping[int, Foreign], components: JsonObject, *, written: bool
 ) -> None:
     """Insert the JSON Schema of each type of pydantic, and its definitions."""
     from fxai.schema.document import relocate
     from fxai.schema.foreign import MARK
 
-    for location in list(_locations(schema)):
+    for location in list(_locations(root, *components.values())):
         if MARK not in location:
             continue
         document = foreigners[location.pop(MARK)].describe(written=written)
@@ -676,10 +657,3 @@ def _insert_foreign(
         document.update(location)
         location.clear()
         location.update(document)
-
-
-def _without_unique(schema: object) -> None:
-    """Remove `uniqueItems` from the schemas of sets."""
-    for location in _locations(schema):
-        if location.get("type") == "array" and location.get("uniqueItems") is True:
-            del location["uniqueItems"]
