@@ -75,7 +75,6 @@ from fxai.schema.type_info import (
     check_pattern,
     codec_of,
     contains_itself,
-    find_foreign,
     is_class,
     kind_of,
     members_of,
@@ -201,8 +200,11 @@ class _Deriving:
         tp = plain_type(tp)
         if (coded := codec_of(tp)) is not None:
             return self._codec(*coded, location)
-        if (of_pydantic := find_foreign(tp)) is not None:
-            return self._foreign(*of_pydantic, location)
+        if "pydantic" in sys.modules:
+            from fxai.schema.foreign import foreign_of  # most programs have no types of pydantic
+
+            if (of_pydantic := foreign_of(tp)) is not None:
+                return self._foreign(*of_pydantic, location)
         if contains_itself(tp):
             raise SchemaError(
                 f"the alias {tp} at {location} contains itself, and msgspec cannot decode it. Use a class that contains"
@@ -522,7 +524,7 @@ def _fits_class(cls: Any) -> Callable[[Any], bool]:
 
 _ANYTHING: Final = "x-fxai-anything"  # replaces an empty schema, which the hook cannot return
 _DEFS: Final = "#/$defs/"
-_OF_CODECS: Final = ("minimum", "maximum", "maxLength", "pattern", "allOf", "format")  # keywords for after the type
+_OF_CODECS: Final = ("minimum", "maximum", "maxLength", "pattern", "allOf", "format")
 
 
 def derive(plan: Plan, *, written: bool = False) -> JsonObject:
@@ -540,19 +542,14 @@ def derive(plan: Plan, *, written: bool = False) -> JsonObject:
     if plan.wire is Empty:
         return {"type": "object", "properties": {}, "additionalProperties": False}
     root, components = _components(plan)
-    for component in components.values():
-        _tidy(component)
     for mirror, defaults in plan.defaults.items():
         properties: dict[str, JsonObject] = components.get(mirror.__name__, {}).get("properties", {})
         for name in (name for name in defaults if name in properties):
             properties[name].setdefault("default", defaults[name])
     if plan.survey.tags:
         _require_tags(plan.survey.tags, root, components)
-    for location in _locations(root, *components.values()) if plan.step is not None else ():
-        if "type" in location and next(iter(location)) in _OF_CODECS:
-            ordered = {"type": location["type"], **location}
-            location.clear()
-            location.update(ordered)
+    if plan.step is not None:
+        _move_after_types(_locations(root, *components.values()))
     root = _inline(root, components, recursive=plan.survey.open_ended)
     if plan.survey.sets:
         for location in _locations(root, *components.values()):
@@ -580,6 +577,8 @@ def _components(plan: Plan) -> tuple[JsonObject, JsonObject]:
         names = [str(one["$ref"]).removeprefix(_DEFS) for one in references]
         known = dict(zip(classes, names, strict=True))
         add_omitted(plan.wire, root, known, components, keys=plan.survey.keyed)
+    for component in components.values():
+        _tidy(component)
     return root, components
 
 
@@ -628,6 +627,15 @@ def _require_tags(tags: dict[Any, str], root: JsonObject, components: JsonObject
             component = components[f"{name}_alone"] = {**component}
         component["required"] = [one for one in component.get("required", ()) if one != fields[name]]
         _tidy(component)
+
+
+def _move_after_types(locations: Iterator[JsonObject]) -> None:
+    """Move the keywords of a codec after the `type`."""
+    for location in locations:
+        if "type" in location and next(iter(location)) in _OF_CODECS:
+            ordered = {"type": location["type"], **location}
+            location.clear()
+            location.update(ordered)
 
 
 def _locations(*schemas: object) -> Iterator[JsonObject]:

@@ -315,15 +315,6 @@ def quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
     return iter(hints.items()) if known else None
 
 
-def find_foreign(tp: Any) -> tuple[Any, tuple[msgspec.Meta, ...]] | None:
-    """Return the type that pydantic decodes, with its `Meta` notes. Return None if it is not a type of pydantic."""
-    if "pydantic" not in sys.modules:
-        return None
-    from fxai.schema.foreign import foreign_of  # most programs have no types of pydantic
-
-    return foreign_of(tp)
-
-
 def without_notes(tp: Any) -> Any:
     """Return the plain type inside `Annotated`."""
     while get_origin(tp := plain_type(tp)) is Annotated:

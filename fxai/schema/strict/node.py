@@ -167,7 +167,7 @@ class Node(msgspec.Struct, frozen=True, eq=False):
         """Return the node with additional descriptions of keywords that the provider does not enforce."""
         return msgspec.structs.replace(self, checks=(*self.checks, *checks))
 
-    def described(self, words: Sequence[str] = (), title: str | None = None) -> Node:
+    def with_words(self, words: Sequence[str] = (), title: str | None = None) -> Node:
         """Return the node with its note, these words, and its checks in the description."""
         schema = self.schema if title is None else {"title": title, **self.schema}
         return self.with_schema(describe(schema, [self.note], words, self.checks))

@@ -286,7 +286,7 @@ class _RuleCheck:
                 before[reference].update(outer)
                 for target in outer:
                     after[target].add(reference)
-        circular = _blocked(after) & _blocked(before)
+        circular = _find_circles(after) & _find_circles(before)
         for (reference, location), outer in outside.items():
             if reference in circular or reference in outer:
                 yield Fault(f"{location}/$ref", "a schema that does not refer to itself", found_in(reference))
@@ -300,7 +300,7 @@ def _around(location: str) -> Iterator[str]:
         yield location
 
 
-def _blocked(after: Mapping[str, set[str]]) -> set[str]:
+def _find_circles(after: Mapping[str, set[str]]) -> set[str]:
     """Return the nodes of a graph that lead to a circle."""
     sorter, left = TopologicalSorter(after), set(after)
     with suppress(CycleError):

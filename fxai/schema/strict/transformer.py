@@ -222,7 +222,7 @@ class Transformer:
         if node is None:
             return None
         title, words = annotations_of(sites)
-        return node.described(words, title)
+        return node.with_words(words, title)
 
     def _union(self, sites: Sequence[Site], site: Site, keyword: str, at: str) -> Node | None:
         branches = [site.under(keyword, index) for index in range(len(site.get(keyword)))]
@@ -265,7 +265,7 @@ class Transformer:
         asides = list(self._asides(sites))
         if len(nodes) <= 1:
             return nodes[0].with_checks(asides) if nodes else None
-        return self._any([node.described() for node in nodes], at).with_checks(asides)
+        return self._any([node.with_words() for node in nodes], at).with_checks(asides)
 
     def _any(self, nodes: Sequence[Node], at: str) -> Node:
         """Create the node of a union whose alternatives are distinguishable."""
@@ -493,7 +493,7 @@ def _tuple(sites: Sequence[Site], at: str, to: Transformer, leading: int, least:
     if rest is None and least > fixed:
         return None
     shorter = [tuple_node(items[:size], None) for size in range(least, fixed)]
-    forms = [node.described() for node in (*shorter, tuple_node(items, rest))]
+    forms = [node.with_words() for node in (*shorter, tuple_node(items, rest))]
     return forms[0] if len(forms) == 1 else any_node(forms, to.nodes)
 
 
@@ -556,7 +556,7 @@ def object_form(sites: Sequence[Site], at: str, to: Transformer) -> Node | None:
     name = REST
     while name in names:
         name = f"_{name}_"
-    return object_node(members, (name, entries.described())).with_checks(checks)
+    return object_node(members, (name, entries.with_words())).with_checks(checks)
 
 
 def _required_names(site: Site) -> Sequence[str]:
