@@ -32,8 +32,8 @@ _MILLI: Final = timedelta(milliseconds=1)
 _SECOND: Final = timedelta(seconds=1)
 _LONGEST: Final = timedelta(days=999999999)
 _SAFE: Final = 2**53 - 1  # JSON readers cannot distinguish larger integers from their neighbors
-_DIGITS: Final = "-?[0-9]+"
-_NUMERAL: Final = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,8})?"
+_DIGITS: Final = re.compile(r"-?[0-9]+")
+_NUMERAL: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,8})?")
 _MOST: Final = 5_000  # characters of an integer, because the time grows faster than their number
 _PLAIN: Final = 600  # digits or bits that Python always converts, regardless of its limit
 
@@ -130,20 +130,20 @@ def _durations(unit: timedelta) -> Codec:
 
 
 def _decimal(text: str) -> Decimal:
-    if re.fullmatch(_NUMERAL, text) is None:
+    if _NUMERAL.fullmatch(text) is None:
         raise ValueError("a decimal number such as '1.50'")
     return Decimal(text)
 
 
 def _decimal_text(number: Decimal) -> str:
     text = str(number)
-    if re.fullmatch(_NUMERAL, text) is None:
+    if _NUMERAL.fullmatch(text) is None:
         raise ValueError("a finite decimal number, of an exponent of at most 8 digits")
     return text
 
 
 def _integer(text: str) -> int:
-    if re.fullmatch(_DIGITS, text) is None:
+    if _DIGITS.fullmatch(text) is None:
         raise ValueError("an integer such as '-12'")
     if len(text) > _MOST:
         raise ValueError(f"an integer of at most {_MOST} characters")
@@ -171,12 +171,12 @@ EPOCH_SECONDS: Final = _times(_SECOND)
 """An aware `datetime` as whole seconds since 1970-01-01T00:00:00Z. It decodes in UTC, without finer parts."""
 
 DECIMAL_STRING: Final = Codec.make(
-    wire=str, decode=_decimal, encode=_decimal_text, json_schema={"pattern": f"^{_NUMERAL}$"}
+    wire=str, decode=_decimal, encode=_decimal_text, json_schema={"pattern": f"^{_NUMERAL.pattern}$"}
 )
 """A finite `Decimal` as a string with every digit. An exponent has at most eight digits."""
 
 INT_STRING: Final = Codec.make(
-    wire=str, decode=_integer, encode=_integer_text, json_schema={"pattern": f"^{_DIGITS}$", "maxLength": _MOST}
+    wire=str, decode=_integer, encode=_integer_text, json_schema={"pattern": f"^{_DIGITS.pattern}$", "maxLength": _MOST}
 )
 """An `int` as a string of decimal digits. fxai decodes at most 5,000 characters."""
 

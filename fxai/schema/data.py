@@ -90,7 +90,7 @@ def number_identity(value: float) -> Hashable:
 
 
 _FEW: Final = 64
-_TEXT_OF_NUMBER: Final = r"[-+]?[0-9][0-9.]{1,4999}([eE][-+]?[0-9]{1,8})?"
+_TEXT_OF_NUMBER: Final = re.compile(r"[-+]?[0-9][0-9.]{1,4999}([eE][-+]?[0-9]{1,8})?")
 
 
 def hold_hashes_apart(data: Any) -> None:
@@ -131,7 +131,7 @@ def _plain_hash(value: Any) -> int:
             return int(digits, 16) % _MODULUS
         except ValueError:
             pass
-    return hash(Decimal(value)) if re.fullmatch(_TEXT_OF_NUMBER, value) and value.count(".") < 2 else hash(value)
+    return hash(Decimal(value)) if _TEXT_OF_NUMBER.fullmatch(value) and value.count(".") < 2 else hash(value)
 
 
 def _refuse_change(*_: object, **__: object) -> NoReturn:

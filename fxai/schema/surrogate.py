@@ -30,17 +30,17 @@ ESCAPES: Final = (
 """The pattern of an escape in JSON text. The groups are both halves of a character (`whole`) and one half (`half`)."""
 
 _PAIR: Final = r"[\ud800-\udbff][\udc00-\udfff]"
-_HALF: Final = r"[\ud800-\udfff]"
+_HALF: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def is_whole_text(text: str) -> bool:
     """Return True if a string contains no half of a surrogate pair."""
-    return text.isascii() or re.search(_HALF, text) is None
+    return text.isascii() or _HALF.search(text) is None
 
 
 def mend_text(text: str) -> str:
     """Replace each half of a surrogate pair with U+FFFD. Return a string without halves unchanged."""
-    return text if is_whole_text(text) else re.sub(_HALF, "\ufffd", re.sub(_PAIR, _join, text))
+    return text if is_whole_text(text) else _HALF.sub("\ufffd", re.sub(_PAIR, _join, text))
 
 
 def mend_json(text: str) -> str:
