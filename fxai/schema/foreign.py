@@ -175,21 +175,6 @@ class Foreign(Conversion):
         caveats: The laws between the type and its JSON Schema that are true in only one direction.
     """
 
-    __slots__ = (
-        "_adapter",
-        "_build",
-        "_check",
-        "_hashed",
-        "_hidden",
-        "_refusal",
-        "caveats",
-        "document",
-        "number",
-        "open_ended",
-        "tp",
-        "written",
-    )
-
     sound = True
 
     def __init__(self, tp: Any) -> None:

@@ -12,6 +12,7 @@ empty object and an empty tuple.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, final
 
 from fxai.schema.budget import MAX_LOCATIONS, Work, descend
@@ -26,18 +27,21 @@ from fxai.schema.strict.node import DEFS, Node, NoFormError, Shape, closed_objec
 class Fit:
     """A check whether a strict value is an instance of a branch. It compares the type first, and then the schema."""
 
-    __slots__ = ("_defs", "_document", "_kinds", "_schema")
-
     def __init__(self, schema: JsonObject, defs: Mapping[str, Node]) -> None:
         self._schema = schema
         self._defs = defs
-        self._kinds: frozenset[str] | None = None
-        self._document: JsonSchema | None = None
+
+    @cached_property
+    def _kinds(self) -> frozenset[str]:
+        return frozenset(self._kinds_of(self._schema, set()))
+
+    @cached_property
+    def _whole(self) -> JsonSchema:
+        defs = {name: node.schema for name, node in self._defs.items()}
+        return JsonSchema.trust({**self._schema, "$defs": defs})
 
     def may(self, value: Any) -> bool:
         """Return True if the branch accepts the type of a value."""
-        if self._kinds is None:
-            self._kinds = frozenset(self._kinds_of(self._schema, set()))
         return kind_in(value) in self._kinds
 
     def _kinds_of(self, schema: JsonObject, seen: set[str]) -> Iterator[str]:
@@ -52,19 +56,13 @@ class Fit:
 
     def __call__(self, value: Any) -> bool:
         """Return True if a value is an instance of the branch."""
-        return self.may(value) and not self._whole().validate(value)
+        return self.may(value) and not self._whole.validate(value)
 
     def once_read(self, value: Any) -> bool:
         """Return True if a value is an instance of the branch after fxai parses the JSON text in it."""
         from fxai.schema.nested_text import read_texts  # only an invalid value needs this import
 
-        return not self._whole().validate(read_texts(self._whole(), value)[0])
-
-    def _whole(self) -> JsonSchema:
-        if self._document is None:
-            defs = {name: node.schema for name, node in self._defs.items()}
-            self._document = JsonSchema.trust({**self._schema, "$defs": defs})
-        return self._document
+        return not self._whole.validate(read_texts(self._whole, value)[0])
 
 
 def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
