@@ -292,12 +292,8 @@ def _is_renamable(plain: JsonObject) -> bool:
     """Return True if the names of the properties appear only in `properties` and `required`."""
     if any(keyword in plain for keyword in _ABOUT_NAMES) or is_object(plain.get("additionalProperties")):
         return False
-    return not any(_leads_to_root(one.get(keyword)) for one in every_object(plain) for keyword in _REFERENCES)
-
-
-def _leads_to_root(reference: object) -> bool:
-    """Return True if a reference can lead to the root or into its properties."""
-    return isinstance(reference, str) and not reference.startswith(("#/$defs/", "#/definitions/"))
+    references = [one.get(keyword) for one in every_object(plain) for keyword in _REFERENCES]
+    return all(one.startswith(("#/$defs/", "#/definitions/")) for one in references if isinstance(one, str))
 
 
 def _aliases(refused: Iterable[str], taken: Container[str]) -> dict[str, str]:

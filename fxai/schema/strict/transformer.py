@@ -269,7 +269,8 @@ class Transformer:
 
     def _any(self, nodes: Sequence[Node], at: str) -> Node:
         """Create the node of a union whose alternatives are distinguishable."""
-        distinct = _distinct(self._overlaps.distinguish(nodes))
+        found = self._overlaps.distinguish(nodes)
+        distinct = list({_SORTED(node.schema): node for node in reversed(found)}.values())[::-1]
         self._unions.append((at, distinct))
         return distinct[0] if len(distinct) == 1 else any_node(distinct, self.nodes)
 
@@ -307,11 +308,6 @@ def _free_name(document: Any) -> str:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _distinct(nodes: Sequence[Node]) -> list[Node]:
-    """Return the nodes without duplicate schemas."""
-    return list({_SORTED(node.schema): node for node in reversed(nodes)}.values())[::-1]
 
 
 # ---- strict forms by type
