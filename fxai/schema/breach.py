@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_FAULTS, ExhaustedError, Findings, new_stack
+from fxai.schema.budget import MAX_FAULTS, ExhaustedError, Work, new_stack
 from fxai.schema.constraint import evaluated_names
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import pointer_to
@@ -78,7 +78,7 @@ class EnoughError(ExhaustedError):
 
 
 @final
-class Finder(Findings, eq=False):
+class Finder(Work, eq=False):
     """A search for the breaches of a value within a budget.
 
     Attributes:
@@ -86,12 +86,17 @@ class Finder(Findings, eq=False):
         unions: The number of enclosing unions whose alternatives the search visits.
         stacks: The number of stacks that the search can still start.
         is_mixed: True if the breaches can be duplicates or in another order than the value.
+        suspects: The only items of an array that can be invalid, by the identity of the array. None for an enclosing
+            value. In an array without suspects, every item can be invalid.
+        integers: The JSON pointers of whole numbers, such as `3.0`, that represent an integer. None to report them.
     """
 
     found: list[Breach] = []  # noqa: RUF012  # msgspec copies it
     unions: int = 0
     stacks: int = 32
     is_mixed: bool = False
+    suspects: dict[int, list[int] | None] = {}  # noqa: RUF012
+    integers: list[str] | None = None
 
     def of(self, part: Part, value: Any, pointer: str, suffix: str = "") -> None:
         """Find the breaches of a part by a value and add them.
@@ -123,7 +128,7 @@ class Finder(Findings, eq=False):
                 only = None  # the keyword reports it
         if only is None:
             self.walk(part, value, pointer + suffix)
-        else:
+        elif kind is not float or not self._is_integer(part, value, pointer + suffix):
             self.found.append(Breach(only.keyword, part, pointer + suffix, value))
 
     def walk(self, part: Part, value: Any, pointer: str) -> None:
@@ -136,6 +141,8 @@ class Finder(Findings, eq=False):
         self.left: int = self.left - _VISIT
         if self.left < 0:
             raise ExhaustedError
+        if value.__class__ is float and self._is_integer(part, value, pointer):
+            return
         found, before, entered = self.found, len(self.found), len(self.resources)
         self.resources.append(part.resource)
         rules = part.rules or rules_of(part)
@@ -162,15 +169,24 @@ class Finder(Findings, eq=False):
         finally:
             del self.resources[entered:]
 
+    def _is_integer(self, part: Part, value: float, pointer: str) -> bool:
+        """Return whether a part accepts a whole number as an integer. Record its location."""
+        if self.integers is None or not value.is_integer() or not part.takes(int(value), self):
+            return False
+        self.integers.append(pointer)
+        return True
+
     def by_alternative(self, choices: Iterable[Part], value: Any, pointer: str) -> tuple[tuple[Breach, ...], ...]:
         """Return the breaches of each alternative of a union."""
         around, branches = self.found, list[tuple[Breach, ...]]()
         self.unions += 1
         try:
             for choice in choices:
-                self.found = []
+                self.found, count = [], len(self.integers or ())
                 with suppress(EnoughError):
                     self.of(choice, value, pointer)
+                if self.found and self.integers:
+                    del self.integers[count:]
                 branches.append((*self.found,))
         finally:
             self.found = around
@@ -336,6 +352,8 @@ def _union(to: Finder, rule: KeywordRule, value: Any, pointer: str) -> None:
         return
     fits = any(choice.takes(value, to) for choice in rule.inner)
     branches = () if fits else to.by_alternative(rule.inner, value, pointer)
+    if to.integers and branches and not all(branches):
+        return  # an alternative accepts the value with integers
     to.found.append(Breach(rule.keyword, rule.part, pointer, value, branches=branches))
 
 

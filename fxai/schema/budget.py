@@ -17,10 +17,9 @@ strict forms, grammars, and generated data. Only this module defines the numbers
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import copy_context
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 
@@ -115,29 +114,16 @@ class Work(msgspec.Struct, eq=False):
             raise ExhaustedError(location)
 
 
-Suspects: TypeAlias = Mapping[int, Sequence[int] | None]
-"""The only items of each array that can be invalid, by the identity of the array. None for an enclosing value."""
-
-NO_SUSPECTS: Final[Suspects] = MappingProxyType({})
-"""The suspects of data in which every item can be invalid."""
-
-
 class Findings(Work, eq=False):
     """The validation errors of one value, and the budget to find more of them.
 
     Attributes:
         faults: The validation errors.
         walked: The number of visited conversions.
-        complete: True if the search visited the whole value.
-        integers: The JSON pointers of whole numbers, such as `3.0`, that represent an integer.
-        suspects: The items that can be invalid.
     """
 
     faults: list[Fault] = []
     walked: int = 0
-    complete: bool = True
-    integers: list[str] = []
-    suspects: Suspects = NO_SUSPECTS
 
     def add(self, fault: Fault) -> None:
         """Add a validation error.

@@ -15,6 +15,7 @@ fxai.schema.fault.DecodeError: /a: expected integer, found string 'x'; /b: expec
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,6 +29,7 @@ from fxai.schema.budget import (
     MAX_LEVELS,
     ExhaustedError,
     Findings,
+    Work,
     with_stack,
 )
 from fxai.schema.conversion import Conversion, UnfitError
@@ -48,7 +50,6 @@ from fxai.schema.pattern import shared_matcher
 from fxai.schema.plan import Plan, derive, plan_of
 
 if TYPE_CHECKING:
-    from fxai.schema.breach import Finder
     from fxai.schema.explain import Explainer
     from fxai.schema.json_schema import JsonSchema
 
@@ -60,6 +61,7 @@ ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 
 _DECODE: Final = msgspec.json.Decoder().decode
 _LARGE: Final = 2048
+_NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf(inity)?)", re.IGNORECASE)
 _TOO_DEEP: Final = too_deep(MAX_LEVELS)
 
 
@@ -97,7 +99,6 @@ class Compiled:
     __slots__ = (
         "_document",
         "_explainer",
-        "_judge",
         "_open_ended",
         "_plain_forms",
         "_sound",
@@ -134,7 +135,6 @@ class Compiled:
             self.read, self.take = partial(_read_apart, self.read), partial(_take_apart, self.take)
         self._explainer: Explainer | None = None
         self._document: JsonSchema | None = None
-        self._judge: Callable[[object, Finder], tuple[Fault, ...]] | None = None
 
     def _decoder(self) -> Callable[[bytes | str], Any]:
         if self.wire is Never:
@@ -153,7 +153,8 @@ class Compiled:
     def _take_finite(self, take: Callable[[Any], Any], data: object) -> Any:
         """Convert data of a type with numbers as keys. `msgspec` accepts the keys `"NaN"` and `"Infinity"`."""
         value = take(data)
-        if self._explain.find_unconverted(data, steps=sys.maxsize).faults:
+        odd = any(map(_NOT_FINITE.fullmatch, (name for one in every_object(data) for name in one)))
+        if odd and not self._explain.engine.root.takes(data, Work(sys.maxsize)):
             raise msgspec.ValidationError("Expected finite numbers as keys")
         return value
 
@@ -215,50 +216,27 @@ class Compiled:
     def _mend(self, data: object, refuse: Refuse, why: Exception) -> Any:
         if self.wire is Never:
             return refuse((_no_value_fault(data),))
-        explain = self._explainer or self._explain
         try:
-            found = explain.find_unconverted(data, str(why), self.take if self.direct else None)
-            if found.integers and not found.faults:
+            message = str(why)
+            faults, integers = (self._explainer or self._explain).find_unfit(
+                data, message, self.take if self.direct else None
+            )
+            if integers and not faults:
                 with suppress(msgspec.ValidationError):
-                    wire = self.take(with_integers(data, found.integers))
+                    wire = self.take(with_integers(data, integers))
                     return wire if self.direct else self.inward(wire, refuse)
-            return refuse(self._faults(data, found) or (_retell(why, data),))
+            return refuse(self._with_codecs(faults, data) or (_retell(why, data),))
         except RecursionError:
             return refuse(_TOO_DEEP.faults)
 
-    def _faults(self, data: object, found: Finder) -> tuple[Fault, ...]:
-        """Return the errors of data that the type refuses, by its document, by `msgspec`, and by its codecs."""
-        try:
-            stated = (self._judge or self._judge_by_document())(data, found)
-        except SchemaError:
-            stated = ()  # the document of the type exceeds the budget
-        faults = found.faults
-        if found.complete and self.plan.step is not None:
-            of_codecs = _search(partial(self.plan.step.faults, "data", data, ""))
-            reported = {fault.pointer for fault in of_codecs}
-            stated = tuple(fault for fault in stated if fault.pointer not in reported)
-            faults = [*faults, *of_codecs]
-        return in_order((*stated, *faults), data)[:MAX_FAULTS] if faults else stated
-
-    def _judge_by_document(self) -> Callable[[object, Finder], tuple[Fault, ...]]:
-        """Compile the document of the type without the parts that other judges report.
-
-        The other judges report keys, the length of bytes, and types of pydantic.
-        """
-        from fxai.schema.json_schema import JsonSchema, engine_of
-        from fxai.schema.validation import find_faults
-
-        document = self.document
-        if self.plan.foreigners or self.plan.survey.keyed or b'"contentEncoding"' in document.to_json():
-            bare = msgspec.structs.replace(self.plan.survey, keyed=False)
-            plain = derive(msgspec.structs.replace(self.plan, foreigners={}, survey=bare))
-            for schema in every_object(plain):
-                if "contentEncoding" in schema:  # the bounds of the type count bytes
-                    schema.pop("minLength", None)
-                    schema.pop("maxLength", None)
-            document = JsonSchema.derive(plain)
-        self._judge = judge = partial(find_faults, engine_of(document))
-        return judge
+    def _with_codecs(self, faults: tuple[Fault, ...], data: object) -> tuple[Fault, ...]:
+        """Return the errors of wire data with the errors of the codecs. An error of a codec replaces other errors."""
+        if self.plan.step is None:
+            return faults
+        of_codecs = _search(partial(self.plan.step.faults, "data", data, ""))
+        reported = {fault.pointer for fault in of_codecs}
+        stated = (fault for fault in faults if fault.pointer not in reported)
+        return in_order((*stated, *of_codecs), data)[:MAX_FAULTS] if of_codecs else faults
 
     @property
     def document(self) -> JsonSchema:
@@ -365,7 +343,7 @@ class Compiled:
         faults = self._explain.faults_of_value(wire)
         if not faults and text is not None and why is not None:
             data = _DECODE(text)
-            faults = self._faults(data, self._explain.find_unconverted(data)) or (_retell(why, data),)
+            faults = self._with_codecs(self._explain.find_unfit(data).faults, data) or (_retell(why, data),)
         if not faults and text is None:
             faults = plain_faults(wire) or (Fault("", "a JSON value", f"{found_in(wire)} ({why})"),)
         if faults or text is None:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from fxai.schema.budget import Work
+from fxai.schema.budget import CONVERSION, Work
 from fxai.schema.data import is_array, is_object, number_identity
+from fxai.schema.dialect import CONVERTS, WIRE
 from fxai.schema.part import Check, Checks, Clause, Part, always, is_complete, never
 from fxai.schema.pattern import matches
 
@@ -62,6 +63,8 @@ def _enum(to: Checks, clause: Clause, values: Any, _: Any) -> None:
         clause.add("string", lambda value, _: value in listed)
     else:
         clause.add("any", lambda value, work: to.number_in(value, work) in listed)
+        if to.dialect is WIRE:
+            clause.by_type[float] = never
 
 
 def _const(to: Checks, clause: Clause, value: Any, _: Any) -> None:
@@ -72,7 +75,7 @@ def _type(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     kinds = rule if is_array(rule) else [rule]
     clause.only(*kinds)
     if "integer" in kinds and "number" not in kinds:
-        clause.by_type[float] = never if to.dialect.name == "draft-04" else is_complete
+        clause.by_type[float] = never if to.dialect.name in ("draft-04", WIRE.name) else is_complete
 
 
 def _limit(
@@ -139,6 +142,17 @@ def _multiple(_: Checks, clause: Clause, step: Any, __: Any) -> None:
 
 def _pattern(_: Checks, clause: Clause, pattern: str, __: Any) -> None:
     clause.add("string", lambda value, work: matches(pattern, value, work), _PATTERN)
+
+
+class Converter(NamedTuple):
+    """The value of the keyword `CONVERTS`: a check of strings, and the words for the valid strings."""
+
+    accepts: Callable[[str], bool]
+    words: str
+
+
+def _converts(_: Checks, clause: Clause, converter: Converter, __: Any) -> None:
+    clause.add("string", lambda value, _: converter.accepts(value), CONVERSION)
 
 
 # ---- members
@@ -477,6 +491,7 @@ MAKERS: Final[dict[str, _Maker]] = {
     "minLength": _limit("string", _shortest),
     "maxLength": _limit("string", _longest),
     "pattern": _pattern,
+    CONVERTS: _converts,
     "properties": _properties,
     "required": _required_names,
     "additionalProperties": _additional,

@@ -98,6 +98,12 @@ _DRAFT_2020: Final = {
 LATEST: Final = Dialect("2020-12", "https://json-schema.org/draft/2020-12/schema", _DRAFT_2020)
 """The dialect of a document without `$schema`."""
 
+CONVERTS: Final = "x-fxai-converts"
+"""The keyword for strings that `msgspec` converts to another type. Its value is a `Converter`."""
+
+WIRE: Final = Dialect("wire", LATEST.uri, {**_DRAFT_2020, CONVERTS: "converter"})
+"""The private dialect of types. It has converters, and `3.0` is not an integer."""
+
 DIALECTS: Final = {
     dialect.uri: dialect
     for dialect in (
@@ -129,7 +135,9 @@ def dialect_of(schema: Mapping[str, Any] | bool, inherited: Dialect = LATEST) ->
     Raises:
         SchemaError: If `$schema` names an unknown dialect. The message lists the supported dialects.
     """
-    uri = inherited.uri if isinstance(schema, bool) else schema.get("$schema", inherited.uri)
+    if isinstance(schema, bool) or "$schema" not in schema:
+        return inherited
+    uri = schema["$schema"]
     known = DIALECTS.get(uri.removesuffix("#")) if isinstance(uri, str) else None
     if known is None:
         named = ", ".join(dialect.uri for dialect in DIALECTS.values())

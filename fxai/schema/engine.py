@@ -22,7 +22,7 @@ from urllib.parse import urldefrag
 from fxai.schema.budget import REMEMBERED, Work
 from fxai.schema.constraint import MAKERS, number_of
 from fxai.schema.data import every_object, is_array, is_object
-from fxai.schema.dialect import Dialect, dialect_of
+from fxai.schema.dialect import LATEST, Dialect, dialect_of
 from fxai.schema.location import MISSING, References, Site, absolute, subschemas
 from fxai.schema.part import Check, Clause, Follow, Part, join
 
@@ -52,8 +52,8 @@ class Engine:
         "root",
     )
 
-    def __init__(self, document: Any) -> None:
-        """Compile a valid document. Do not change the document afterwards."""
+    def __init__(self, document: Any, dialect: Dialect = LATEST) -> None:
+        """Compile a valid document in its own dialect, or in `dialect`. Do not change the document afterwards."""
         self._references = References(Site("", document))
         self._contexts: dict[int, tuple[Dialect, str]] = {}
         self._named: dict[tuple[str, str], Any] = {}
@@ -61,8 +61,8 @@ class Engine:
         self._parts: dict[int, Part] = {}
         self._pending: list[Part] = []
         self._lock = threading.RLock()
-        self._tracks = _is_dynamic(document)
-        self.dialect: Dialect = dialect_of(document)
+        self._tracks = dialect is LATEST and _is_dynamic(document)
+        self.dialect: Dialect = dialect_of(document, dialect)
         self._enter(document, "", "", self.dialect)
         self.root: Part = self.part(document)
 

@@ -1,13 +1,11 @@
-"""Errors that a JSON Schema cannot state: data that does not convert, and Python values of another type.
+"""The errors of data that a type refuses, and of Python values of another type. fxai needs them after a failure.
 
-The engine finds the data that the document of a type forbids. `msgspec` also converts a string to a date, and the name
-of a property to a number. The judges of this module find data that `msgspec` cannot convert. They also find the whole
-numbers (`3.0`) that fxai reads as integers. Other judges find the errors of Python values. fxai creates the judges at
-the first failure of a type.
+`Explainer` writes a type as a private JSON Schema for the engine. The document states what `msgspec` accepts: it
+also converts strings to dates and names to numbers, and it refuses `3.0` as an integer.
 
 >>> from datetime import date
 >>> dates = Explainer(dict[str, date])
->>> [str(fault) for fault in dates.find_unconverted({"a": "2026-11-27", "b": "tomorrow"}).faults]
+>>> [str(fault) for fault in dates.find_unfit({"a": "2026-11-27", "b": "tomorrow"}).faults]
 ["/b: expected date (RFC 3339), found string 'tomorrow'"]
 >>> [str(fault) for fault in Explainer(dict[str, int]).faults_of_value({"a": "1", 2: 3})]
 ["/a: expected integer, found string '1'", '/2: expected a key that is string, found integer 2']
@@ -18,280 +16,231 @@ from __future__ import annotations
 import math
 import re
 import sys
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import repeat
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final
+from itertools import islice, repeat
+from typing import Annotated, Any, Final, Literal, NamedTuple, final
 from uuid import UUID
 
 import msgspec
 from msgspec import inspect as nodes
-from typing_extensions import override
 
 from fxai.schema.breach import Finder
-from fxai.schema.budget import CONVERSION, MAX_STEPS, NO_SUSPECTS, ExhaustedError, Findings, Suspects
-from fxai.schema.data import is_array, is_listed, is_object
-from fxai.schema.fault import (
-    NOTHING,
-    Fault,
-    expectation,
-    found_in,
-    kind_in,
-    kinds_of,
-    pointer_to,
-    unwrap,
-)
+from fxai.schema.budget import MAX_FAULTS, ExhaustedError
+from fxai.schema.constraint import Converter
+from fxai.schema.data import is_array, is_object
+from fxai.schema.dialect import CONVERTS, WIRE
+from fxai.schema.engine import Engine, UnresolvedError
+from fxai.schema.fault import NOTHING, Fault, describe, found_in, pointer_to, unwrap
 from fxai.schema.parsing import REFUSALS, builtin, plain_faults
 from fxai.schema.plan import mirrored_class
+from fxai.schema.validation import explain
 
-_Judge: TypeAlias = Callable[[Any, str, Findings], None]
-"""A function that adds the errors of a value at a pointer."""
-
-_ATOMS: Final = (str, int, bool, type(None))
-_ANYTHING = (nodes.AnyType, nodes.CustomType, nodes.RawType)
-_MAPPINGS = (nodes.DictType, nodes.FrozenDictType)
 _CLASSES = (nodes.StructType, nodes.DataclassType, nodes.TypedDictType, nodes.NamedTupleType)
 _ABSENT: Final = object()
-_DICT: Final[Any] = dict
-_CONVERTING: Final = (
-    *(nodes.DateTimeType, nodes.TimeType, nodes.DateType, nodes.TimeDeltaType, nodes.UUIDType, nodes.DecimalType),
-    *(nodes.BytesType, nodes.ByteArrayType, nodes.MemoryViewType),
-)
+
+
+class Unfit(NamedTuple):
+    """The result of a search: the errors, and the JSON pointers of whole numbers that represent an integer."""
+
+    faults: tuple[Fault, ...]
+    integers: list[str]
 
 
 @final
 class Explainer:
-    """The search for the errors of data and of Python values of a type.
+    """The search for the errors of data and of Python values of a type."""
 
-    Attributes:
-        converts: True if the type contains a type such as a date, which has another JSON form.
-    """
-
-    __slots__ = ("_judge", "_node", "_value_judge", "converts")
+    __slots__ = ("_node", "engine")
 
     def __init__(self, wire: Any) -> None:
         self._node = msgspec.inspect.type_info(wire)
-        judges = _DataJudges()
-        self._judge = judges.of(self._node)
-        self.converts: bool = judges.converts
-        self._value_judge: _Judge | None = None
+        self.engine: Engine = Engine(_Writer().document(self._node), WIRE)
 
-    def find_unconverted(
-        self,
-        data: object,
-        message: str | None = None,
-        take: Callable[[Any], Any] | None = None,
-        steps: int = MAX_STEPS,
-    ) -> Finder:
-        """Find the validation errors of plain JSON data that the document of the type does not state.
-
-        These are the values that `msgspec` cannot convert. The result also contains the whole numbers among integers.
+    def find_unfit(self, data: object, message: str = "", take: Callable[[Any], Any] | None = None) -> Unfit:
+        """Find the validation errors of plain JSON data that `msgspec` refuses.
 
         Args:
             data: The data.
-            message: The error of `msgspec`, or None if it is unknown.
+            message: The error of `msgspec`. Default: unknown.
             take: A function that converts data if `msgspec` alone decides which items are valid. Default: None.
-            steps: The budget. Default: the budget of a validation.
         """
-        found = Finder(steps)
-        if message is not None and take is not None and "[" in message:
-            found.suspects = suspects_in(data, message, take)
-        if self.converts or message is None or "`float`" in message or "[" in message:
-            _run(self._judge, data, "", found)
-        return found
+        finder = Finder(integers=[])
+        if take is not None and "[" in message:
+            finder.suspects = suspects_in(data, message, take)
+        try:
+            faults = explain(finder, self.engine.root, data)
+        except (ExhaustedError, UnresolvedError):
+            faults = ()
+        return Unfit(faults, finder.integers or [])
 
     def faults_of_value(self, value: object) -> tuple[Fault, ...]:
         """Return the errors of a Python value: a value of another type, or a number that JSON cannot represent."""
-        if self._value_judge is None:
-            self._value_judge = _ValueJudges().of(self._node)
-        return (*_faults_by(self._value_judge, value, ""),)
+        return (*islice(_value_faults(self._node, value, ""), MAX_FAULTS),)
 
 
-def _run(judge: _Judge, value: object, pointer: str, found: Findings) -> None:
-    try:
-        judge(value, pointer, found)
-    except ExhaustedError:
-        found.complete = False
+# ---- a type as a JSON Schema
 
-
-def _faults_by(judge: _Judge, value: object, pointer: str) -> list[Fault]:
-    """Return the errors of a Python value, without a budget."""
-    found = Findings(sys.maxsize)
-    _run(judge, value, pointer, found)
-    return found.faults
-
-
-class _Judges:
-    """The judges of the parts of a type. A class that contains itself has a single judge."""
-
-    def __init__(self) -> None:
-        self.known: dict[int, _Judge] = {}
-
-    def of(self, node: nodes.Type) -> _Judge:
-        """Return the judge of a type from the description of `msgspec`."""
-        node = unwrap(node)
-        if isinstance(node, nodes.UnionType):
-            return self.union(node)
-        if isinstance(node, _CLASSES):
-            return self._class(node)
-        if isinstance(node, _MAPPINGS):
-            return self.mapping(node)
-        if isinstance(node, (nodes.CollectionType, nodes.TupleType)):
-            return self.array(node)
-        return self.leaf(node)
-
-    def _class(self, node: Any) -> _Judge:
-        if id(node) in self.known:
-            return self.known[id(node)]
-        made: list[_Judge] = []
-
-        def later(value: Any, pointer: str, found: Findings) -> None:
-            made[0](value, pointer, found)
-
-        self.known[id(node)] = later
-        made.append(self.members(node))
-        return made[0]
-
-    @abstractmethod
-    def union(self, node: nodes.UnionType) -> _Judge: ...
-    @abstractmethod
-    def members(self, node: Any) -> _Judge: ...
-    @abstractmethod
-    def mapping(self, node: Any) -> _Judge: ...
-    @abstractmethod
-    def array(self, node: Any) -> _Judge: ...
-    @abstractmethod
-    def leaf(self, node: nodes.Type) -> _Judge: ...
-
-
-# ---- plain data
+_LEAVES: Final[dict[type[nodes.Type], tuple[Any, dict[str, Any]]]] = {
+    nodes.NoneType: (type(None), {"type": "null"}),
+    nodes.BoolType: (bool, {"type": "boolean"}),
+    nodes.IntType: (int, {"type": "integer"}),
+    nodes.FloatType: (float, {"type": "number"}),
+    nodes.StrType: (str, {"type": "string"}),
+    nodes.BytesType: (bytes, {"type": "string", "contentEncoding": "base64"}),
+    nodes.ByteArrayType: (bytearray, {"type": "string", "contentEncoding": "base64"}),
+    nodes.MemoryViewType: (memoryview, {"type": "string", "contentEncoding": "base64"}),
+    nodes.DateTimeType: (datetime, {"type": "string", "format": "date-time"}),
+    nodes.TimeType: (time, {"type": "string", "format": "time"}),
+    nodes.DateType: (date, {"type": "string", "format": "date"}),
+    nodes.TimeDeltaType: (timedelta, {"type": "string", "format": "duration"}),
+    nodes.UUIDType: (UUID, {"type": "string", "format": "uuid"}),
+    nodes.DecimalType: (Decimal, {"type": ["string", "number"], "format": "decimal"}),
+}
+_KEYWORDS: Final = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+    "pattern": "pattern",
+}
+_ZONES: Final = {True: "with a time zone", False: "without a time zone"}
+_FINITE: Final = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 
 
 @final
-class _DataJudges(_Judges):
-    """Judges of the conversion of plain JSON data. They skip data of another kind, because the document refuses it."""
+class _Writer:
+    """The writer of the JSON Schema of a type. A class that contains itself is a `dict` that contains itself."""
 
-    converts = False
+    def __init__(self) -> None:
+        self.classes: dict[int, dict[str, Any]] = {}
+        self.tagged: list[tuple[dict[str, Any], dict[str, Any], str]] = []
 
-    @override
-    def members(self, node: Any) -> _Judge:
-        arrayed = isinstance(node, nodes.NamedTupleType) or getattr(node, "array_like", False)
-        return self._record(node) if arrayed else self._object(node)
+    def document(self, node: nodes.Type) -> dict[str, Any]:
+        """Return the JSON Schema of a type."""
+        document = self.write(node)
+        for made, schema, tag in self.tagged:  # each class is complete now
+            made |= {**schema, "required": [tag, *schema["required"]]}
+        return document
 
-    def _object(self, node: Any) -> _Judge:
-        judged = [(field.encode_name, _exact(field.type), self.of(field.type)) for field in node.fields]
-        members = [(name, pointer_to("", name), exact, inner) for name, exact, inner in judged if inner is not _accept]
+    def write(self, node: nodes.Type) -> dict[str, Any]:
+        """Return the schema of a type with the keywords that `Annotated` adds. It can still be incomplete."""
+        added: dict[str, Any] = {}
+        while isinstance(node, nodes.Metadata):
+            added |= node.extra_json_schema or {}
+            node = node.type
+        if isinstance(node, _CLASSES):
+            known = self.classes.get(id(node))
+            if known is None:
+                known = self.classes[id(node)] = {}
+                known |= _shape_of(node) | self._members(node)
+            return {**added, **known} if added else known
+        return {**added, **_shape_of(node), **self._inside(node)}
 
-        def judge(data: Any, pointer: str, found: Findings) -> None:
-            if not is_object(data):
-                return
-            found.take(1 + len(members))
-            for name, suffix, exact, inner in members:
-                value = data.get(name, _ABSENT)
-                if value is not _ABSENT and value.__class__ is not exact:
-                    inner(value, pointer + suffix, found)
+    def _members(self, node: Any) -> dict[str, Any]:
+        tag = getattr(node, "tag_field", None)
+        tags = {} if tag is None else {tag: {"enum": [node.tag]}}
+        if _is_array(node):
+            return {"prefixItems": [*tags.values(), *(self.write(field.type) for field in node.fields)]}
+        return {
+            "properties": {**tags, **{field.encode_name: self.write(field.type) for field in node.fields}},
+            "required": [field.encode_name for field in node.fields if field.required],
+            "additionalProperties": not getattr(node, "forbid_unknown_fields", False),
+        }
 
-        return judge if members else _accept
-
-    def _record(self, node: Any) -> _Judge:
-        first = 0 if getattr(node, "tag_field", None) is None else 1
-        return self._locations([self.of(field.type) for field in node.fields], first)
-
-    def _locations(self, inner: list[_Judge], first: int) -> _Judge:
-        def judge(data: Any, pointer: str, found: Findings) -> None:
-            if is_listed(data):
-                found.take(1 + len(inner))
-                for index, (item, one) in enumerate(zip(data[first:], inner, strict=False), first):
-                    one(item, f"{pointer}/{index}", found)
-
-        return _accept if all(one is _accept for one in inner) else judge
-
-    @override
-    def mapping(self, node: Any) -> _Judge:
-        inner, key, exact = self.of(node.value_type), _leaf_type(node.key_type), _exact(node.value_type)
-        named = f"a key that is {expectation(node.key_type)}"
-        converted = getattr(key, "__origin__", key) not in (str, None)  # the document states the bounds of strings
-        key = _FINITE if key is float else key
-        self.converts |= converted
-
-        def judge(data: Any, pointer: str, found: Findings) -> None:
-            for name, item in data.items() if is_object(data) else ():
-                found.take(1)
-                if converted:
-                    found.take(CONVERSION)
-                    if not _takes(_DICT[key, None], {name: None}):
-                        text = found_in(name).removeprefix("string ")
-                        found.add(Fault(pointer_to(pointer, name), named, f"key {text}"))
-                if type(item) is not exact:
-                    inner(item, pointer_to(pointer, name), found)
-
-        return judge if converted or inner is not _accept else _accept
-
-    @override
-    def array(self, node: Any) -> _Judge:
+    def _inside(self, node: nodes.Type) -> dict[str, Any]:
+        if isinstance(node, nodes.UnionType):
+            return {"anyOf": [*self._alternatives(node)]}
+        if isinstance(node, nodes.CollectionType):
+            return {"items": self.write(node.item_type)}
         if isinstance(node, nodes.TupleType):
-            return self._locations([*map(self.of, node.item_types)], 0)
-        inner, exact = self.of(node.item_type), _exact(node.item_type)
+            return {"prefixItems": [*map(self.write, node.item_types)]}
+        if isinstance(node, (nodes.DictType, nodes.FrozenDictType)):
+            return {"propertyNames": _key_of(node.key_type), "additionalProperties": self.write(node.value_type)}
+        tp, shape = _LEAVES.get(type(node), (None, {}))
+        if shape.keys().isdisjoint(("format", "contentEncoding")):
+            return {}
+        tp = _leaf_type(node)
+        return {CONVERTS: Converter(lambda text: _takes(tp, text), expectation(node))}
 
-        def judge(data: Any, pointer: str, found: Findings) -> None:
-            if is_listed(data):
-                suspects = found.suspects.get(id(data))
-                for index in range(len(data)) if suspects is None else suspects:
-                    found.take(1)
-                    if type(item := data[index]) is not exact:
-                        inner(item, f"{pointer}/{index}", found)
-
-        return _accept if inner is _accept else judge
-
-    @override
-    def union(self, node: nodes.UnionType) -> _Judge:
-        arms = [(kinds_of(arm), unwrap(arm), self.of(arm)) for arm in node.types]
-        tagged = {arm.tag: judge for _, arm, judge in arms if isinstance(arm, nodes.StructType) and arm.tag is not None}
-        field = next((arm.tag_field for _, arm, _ in arms if isinstance(arm, nodes.StructType) and arm.tag), None)
-
-        def judge(data: Any, pointer: str, found: Findings) -> None:
-            kind = kind_in(data)
-            fitting = next((inner for kinds, _, inner in arms if kind in kinds), None)
-            if fitting is None and kind == "number" and data.is_integer():
-                fitting = next((inner for kinds, _, inner in arms if "integer" in kinds), None)
-            elif len(tagged) > 1 and kind in ("object", "array"):
-                first = data.get(str(field)) if is_object(data) else next(iter(data), None)
-                fitting = tagged.get(first) if isinstance(first, (str, int)) else None
-            if fitting is not None:
-                fitting(data, pointer, found)
-
-        return _accept if all(inner is _accept for *_, inner in arms) else judge
-
-    @override
-    def leaf(self, node: nodes.Type) -> _Judge:
-        tp, expected, kinds = _leaf_type(node), expectation(node), kinds_of(node)
-        whole = "integer" in kinds and "number" not in kinds
-
-        def judge_number(data: Any, pointer: str, found: Findings) -> None:
-            if type(data) is float and data.is_integer():
-                found.integers.append(pointer)
-
-        def judge(data: Any, pointer: str, found: Findings) -> None:
-            if isinstance(data, str):
-                found.take(CONVERSION)
-                if not _takes(tp, data):
-                    found.add(Fault(pointer, expected, found_in(data)))
-
-        if isinstance(node, _CONVERTING):
-            self.converts = True
-            return judge
-        return judge_number if whole else _accept
+    def _alternatives(self, node: nodes.UnionType) -> Iterator[dict[str, Any]]:
+        """Iterate over the alternatives in the order of `msgspec`. Two structs or more require their tags."""
+        tagged = [arm for arm in map(unwrap, node.types) if isinstance(arm, nodes.StructType) and arm.tag is not None]
+        for arm in sorted(node.types, key=lambda arm: (isinstance(arm, nodes.NoneType), unwrap(arm) in tagged)):
+            plain, schema = unwrap(arm), self.write(arm)
+            if len(tagged) > 1 and isinstance(plain, nodes.StructType) and not plain.array_like:
+                made: dict[str, Any] = {}
+                self.tagged.append((made, schema, str(plain.tag_field)))
+                schema = made
+            yield schema
 
 
-def _accept(_: Any, __: str, ___: Findings) -> None: ...
+def _shape_of(node: nodes.Type) -> dict[str, Any]:
+    """Return the keywords of a type without the schemas inside it."""
+    if isinstance(node, (nodes.LiteralType, nodes.EnumType)):
+        return {"enum": _values_of(node)}
+    if isinstance(node, nodes.TupleType):
+        return {"type": "array", "minItems": len(node.item_types), "maxItems": len(node.item_types)}
+    if isinstance(node, _CLASSES) and _is_array(node):
+        tags = int(getattr(node, "tag_field", None) is not None)
+        least = tags + sum(field.required for field in node.fields)
+        most = {"maxItems": tags + len(node.fields)} if getattr(node, "forbid_unknown_fields", True) else {}
+        return {"type": "array", **({"minItems": least} if least else {}), **most}
+    if isinstance(node, nodes.CollectionType):
+        shape, unit = {"type": "array"}, "Items"
+    elif isinstance(node, (*_CLASSES, nodes.DictType, nodes.FrozenDictType)):
+        shape, unit = {"type": "object"}, "Properties"
+    else:
+        shape = _LEAVES.get(type(node), (None, {}))[1]
+        unit = "Bytes" if "contentEncoding" in shape else "Length"
+    names = {**_KEYWORDS, "min_length": f"min{unit}", "max_length": f"max{unit}"}
+    bounds = {keyword: value for name, keyword in names.items() if (value := getattr(node, name, None)) is not None}
+    return {**shape, **bounds}
 
 
-def _exact(node: nodes.Type) -> type | None:
-    """Return the Python type whose values are all valid without a judge, or None."""
+def _is_array(node: Any) -> bool:
+    """Return whether the objects of a class are arrays in JSON."""
+    return isinstance(node, nodes.NamedTupleType) or getattr(node, "array_like", False)
+
+
+def _values_of(node: nodes.LiteralType | nodes.EnumType) -> list[Any]:
+    return list(node.values) if isinstance(node, nodes.LiteralType) else sorted(one.value for one in node.cls)
+
+
+def _key_of(node: nodes.Type) -> dict[str, Any] | bool:
+    """Return the JSON Schema of the names of an object, which `msgspec` converts to keys."""
     tp = _leaf_type(node)
-    return tp if tp in _ATOMS else None
+    if isinstance(unwrap(node), nodes.StrType):
+        return {**_shape_of(unwrap(node)), "type": "string"}
+    if tp is None:
+        return True
+    mapping: Any = dict
+    key = _FINITE if tp is float else tp
+    return {CONVERTS: Converter(lambda name: _takes(mapping[key, None], {name: None}), expectation(node))}
+
+
+def expectation(node: nodes.Type) -> str:
+    """Return the words for the values of a type."""
+    node = unwrap(node)
+    if isinstance(node, nodes.UnionType):
+        return " or ".join(dict.fromkeys(map(expectation, node.types)))
+    words, zone = describe(_shape_of(node)), getattr(node, "tz", None)
+    return words if zone is None else f"{words} {_ZONES[zone]}"
+
+
+def _leaf_type(node: nodes.Type) -> Any:
+    """Return the Python type of a scalar with its bounds, or None for a type with members."""
+    node = unwrap(node)
+    if isinstance(node, nodes.LiteralType):
+        return Literal[node.values]
+    if isinstance(node, nodes.EnumType):
+        return node.cls
+    python, _ = _LEAVES.get(type(node), (None, {}))
+    names = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
+    bounds = {name: value for name in names if (value := getattr(node, name, None)) is not None}
+    return Annotated[python, msgspec.Meta(**bounds)] if bounds and python is not None else python
 
 
 def _takes(tp: Any, data: object) -> bool:
@@ -302,141 +251,70 @@ def _takes(tp: Any, data: object) -> bool:
     return True
 
 
-_FINITE: Final = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
-_LEAVES: Final[dict[type[nodes.Type], Any]] = {
-    nodes.NoneType: type(None),
-    nodes.BoolType: bool,
-    nodes.IntType: int,
-    nodes.FloatType: float,
-    nodes.StrType: str,
-    nodes.BytesType: bytes,
-    nodes.ByteArrayType: bytearray,
-    nodes.MemoryViewType: memoryview,
-    nodes.DateTimeType: datetime,
-    nodes.TimeType: time,
-    nodes.DateType: date,
-    nodes.TimeDeltaType: timedelta,
-    nodes.UUIDType: UUID,
-    nodes.DecimalType: Decimal,
-}
-
-
-def _leaf_type(node: nodes.Type) -> Any:
-    """Return the Python type of a scalar with its bounds, or None for a type with members."""
-    node = unwrap(node)
-    if isinstance(node, nodes.LiteralType):
-        return Literal[node.values]
-    if isinstance(node, nodes.EnumType):
-        return node.cls
-    python = _LEAVES.get(type(node))
-    if python is None:
-        return None
-    names = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
-    bounds = {name: value for name in names if (value := getattr(node, name, None)) is not None}
-    return Annotated[python, msgspec.Meta(**bounds)] if bounds else python
-
-
 # ---- Python values
 
 
-@final
-class _ValueJudges(_Judges):
-    """Judges of Python values before the encoding."""
+def _value_faults(node: nodes.Type, value: Any, pointer: str) -> Iterator[Fault]:
+    """Iterate over the errors of a Python value before its encoding."""
+    node = unwrap(node)
+    if isinstance(node, nodes.UnionType):
+        yield from _union_faults(node, value, pointer)
+    elif isinstance(node, _CLASSES):
+        yield from _member_faults(node, value, pointer)
+    elif isinstance(node, (nodes.DictType, nodes.FrozenDictType)):
+        if not isinstance(value, dict):
+            yield Fault(pointer, expectation(node), found_in(value))
+            return
+        for name, item in value.items():
+            location = pointer_to(pointer, str(name))
+            if any(_value_faults(node.key_type, name, "")):
+                yield Fault(location, f"a key that is {expectation(node.key_type)}", found_in(name))
+            yield from _value_faults(node.value_type, item, location)
+    elif isinstance(node, (nodes.CollectionType, nodes.TupleType)):
+        yield from _item_faults(node, value, pointer)
+    elif isinstance(node, (nodes.AnyType, nodes.CustomType)):
+        yield from plain_faults(value, pointer)
+    elif not isinstance(node, nodes.RawType) and not _is_leaf(node, value):
+        yield Fault(pointer, expectation(node), found_in(value))
 
-    @override
-    def union(self, node: nodes.UnionType) -> _Judge:
-        expected, arms = expectation(node), list(map(self.of, node.types))
 
-        def judge(value: Any, pointer: str, found: Findings) -> None:
-            deeper: list[Fault] = []
-            for arm in arms:
-                faults = _faults_by(arm, value, pointer)
-                if not faults:
-                    return
-                if not deeper and any(fault.pointer != pointer for fault in faults):
-                    deeper = faults  # the value has the kind of this alternative, with an error inside
-            for fault in deeper or [Fault(pointer, expected, found_in(value))]:
-                found.add(fault)
+def _item_faults(node: nodes.CollectionType | nodes.TupleType, value: Any, pointer: str) -> Iterator[Fault]:
+    is_set = isinstance(node, (nodes.SetType, nodes.FrozenSetType))
+    if not isinstance(value, Set if is_set else (list, tuple)):
+        yield Fault(pointer, "set" if is_set else expectation(node), found_in(value))
+        return
+    if isinstance(node, nodes.TupleType) and len(value) != len(node.item_types):
+        yield Fault(pointer, expectation(node), found_in(value))
+    inner = node.item_types if isinstance(node, nodes.TupleType) else repeat(node.item_type)
+    for index, (tp, item) in enumerate(zip(inner, value, strict=False)):
+        yield from _value_faults(tp, item, f"{pointer}/{index}")
 
-        return judge
 
-    @override
-    def members(self, node: Any) -> _Judge:
-        typed_dict = isinstance(node, nodes.TypedDictType)
-        arrayed = isinstance(node, nodes.NamedTupleType) or getattr(node, "array_like", False)
-        cls = dict if typed_dict else getattr(node.cls, "__origin__", node.cls)
-        stands_for = mirrored_class(node.cls)
-        kind = "object" if typed_dict else str(getattr(stands_for, "__name__", stands_for))
-        members = [
-            (field.name, index if arrayed else field.encode_name, self.of(field.type), field.required, field.type)
-            for index, field in enumerate(node.fields)
-        ]
+def _union_faults(node: nodes.UnionType, value: Any, pointer: str) -> Iterator[Fault]:
+    """Iterate over the errors inside a value of the kind of an alternative. Otherwise, yield one error."""
+    deeper: list[Fault] = []
+    for arm in node.types:
+        faults = [*islice(_value_faults(arm, value, pointer), MAX_FAULTS)]
+        if not faults:
+            return
+        if not deeper and any(fault.pointer != pointer for fault in faults):
+            deeper = faults
+    yield from deeper or [Fault(pointer, expectation(node), found_in(value))]
 
-        def judge(value: Any, pointer: str, found: Findings) -> None:
-            if not isinstance(value, cls):
-                found.add(Fault(pointer, kind, found_in(value)))
-                return
-            for name, token, inner, required, tp in members:
-                member = value.get(name, _ABSENT) if typed_dict else getattr(value, name, _ABSENT)
-                if member is not _ABSENT and member is not msgspec.UNSET:
-                    inner(member, pointer_to(pointer, token), found)
-                elif member is _ABSENT and (required or not typed_dict):
-                    found.add(Fault(pointer_to(pointer, token), expectation(tp), NOTHING))
 
-        return judge
-
-    @override
-    def mapping(self, node: Any) -> _Judge:
-        expected, inner, key = expectation(node), self.of(node.value_type), self.of(node.key_type)
-        named = f"a key that is {expectation(node.key_type)}"
-
-        def judge(value: Any, pointer: str, found: Findings) -> None:
-            if not isinstance(value, dict):
-                found.add(Fault(pointer, expected, found_in(value)))
-                return
-            for name, item in cast("dict[object, object]", value).items():
-                location = pointer_to(pointer, str(name))
-                if _faults_by(key, name, ""):
-                    found.add(Fault(location, named, found_in(name)))
-                inner(item, location, found)
-
-        return judge
-
-    @override
-    def array(self, node: Any) -> _Judge:
-        fixed = isinstance(node, nodes.TupleType)
-        judges = [*map(self.of, node.item_types)] if fixed else repeat(self.of(node.item_type))
-        expected = expectation(node)
-        is_set = isinstance(node, (nodes.SetType, nodes.FrozenSetType))
-        accepted: Any = Set if is_set else (list, tuple)
-        length = len(node.item_types) if fixed else None
-
-        def judge(value: Any, pointer: str, found: Findings) -> None:
-            if not isinstance(value, accepted):
-                found.add(Fault(pointer, "set" if is_set else expected, found_in(value)))
-                return
-            items = list(cast("Sequence[object]", value))
-            if length is not None and len(items) != length:
-                found.add(Fault(pointer, expected, found_in(items)))
-            for index, (item, inner) in enumerate(zip(items, judges, strict=False)):
-                inner(item, f"{pointer}/{index}", found)
-
-        return judge
-
-    @override
-    def leaf(self, node: nodes.Type) -> _Judge:
-        if isinstance(node, nodes.RawType):
-            return _accept
-        anything, expected = isinstance(node, _ANYTHING), expectation(node)
-
-        def judge(value: Any, pointer: str, found: Findings) -> None:
-            if anything:
-                for fault in plain_faults(value, pointer):
-                    found.add(fault)
-            elif not _is_leaf(node, value):
-                found.add(Fault(pointer, expected, found_in(value)))
-
-        return judge
+def _member_faults(node: Any, value: Any, pointer: str) -> Iterator[Fault]:
+    typed_dict = isinstance(node, nodes.TypedDictType)
+    if not isinstance(value, dict if typed_dict else getattr(node.cls, "__origin__", node.cls)):
+        cls = mirrored_class(node.cls)
+        yield Fault(pointer, "object" if typed_dict else str(getattr(cls, "__name__", cls)), found_in(value))
+        return
+    for index, field in enumerate(node.fields):
+        location = pointer_to(pointer, index if _is_array(node) else field.encode_name)
+        member = value.get(field.name, _ABSENT) if typed_dict else getattr(value, field.name, _ABSENT)
+        if member is not _ABSENT and member is not msgspec.UNSET:
+            yield from _value_faults(field.type, member, location)
+        elif member is _ABSENT and (field.required or not typed_dict):
+            yield Fault(location, expectation(field.type), NOTHING)
 
 
 def _is_leaf(node: nodes.Type, value: object) -> bool:
@@ -454,10 +332,9 @@ def _is_leaf(node: nodes.Type, value: object) -> bool:
     elif not isinstance(value, python):
         return False
     try:
-        msgspec.convert(msgspec.to_builtins(value, enc_hook=builtin), tp)
+        return _takes(tp, msgspec.to_builtins(value, enc_hook=builtin))
     except REFUSALS:
         return False
-    return True
 
 
 # ---- the locations in messages of msgspec
@@ -496,7 +373,7 @@ def _walk(message: str, data: object) -> Iterator[tuple[Any, Any, Any]]:
         yield around, token, data
 
 
-def suspects_in(data: Any, message: str, take: Callable[[Any], Any]) -> Suspects:
+def suspects_in(data: Any, message: str, take: Callable[[Any], Any]) -> dict[int, list[int] | None]:
     """Return the items of a long array that `msgspec` refuses, if it accepts all other items.
 
     `msgspec` names the first item that it refuses. fxai removes the items up to this item and converts the data again.
@@ -509,7 +386,7 @@ def suspects_in(data: Any, message: str, take: Callable[[Any], Any]) -> Suspects
     steps = [*_walk(message, data)]
     arrays = [at for at, (around, _, _) in enumerate(steps) if is_array(around) and len(around) >= _LONG]
     if not arrays:
-        return NO_SUSPECTS
+        return {}
     last = max(arrays, key=lambda at: len(steps[at][0]))
     items, found = steps[last][0], list[int]()
     left, start = items[:], 0
@@ -531,4 +408,4 @@ def suspects_in(data: Any, message: str, take: Callable[[Any], Any]) -> Suspects
             message = str(error)
         else:
             return {id(items): found, **dict.fromkeys(id(around) for around, _, _ in steps[:last])}
-    return NO_SUSPECTS
+    return {}

@@ -4,16 +4,11 @@ A validation error (`Fault`) is a value. The failure with all errors of a decodi
 can compare both, hash them, and write them as JSON. The exceptions are `DecodeError`, which the `*_unsafe` methods
 raise, and `SchemaError`, for mistakes in the program.
 
-This module describes a schema and a type in the same words. For a type, it reads the description of `msgspec` as
-keywords of JSON Schema.
-
 >>> failure = DecodeFailure((Fault("/a", "integer", found_in("one")), Fault("/b", "string", NOTHING)))
 >>> print(failure)
 /a: expected integer, found string 'one'; /b: expected string, found nothing
 >>> describe({"type": "string", "minLength": 1}), describe({"anyOf": [{"enum": ["C", "F"]}, {"type": "null"}]})
 ('string of at least 1 character', "one of 'C', 'F' or null")
->>> expectation(msgspec.inspect.type_info(dict[str, int])), expectation(msgspec.inspect.type_info(int | None))
-('object', 'integer or null')
 """
 
 from __future__ import annotations
@@ -380,37 +375,7 @@ def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
         yield _BOUNDS[f"exclusive{keyword.capitalize()}"].format(limit) if exclusive else text.format(limit)
 
 
-# ---- descriptions of types
-
-_WORDS: Final[dict[type[nodes.Type], str]] = {
-    **dict.fromkeys((nodes.AnyType, nodes.CustomType, nodes.RawType), "a JSON value"),
-    nodes.NoneType: "null",
-    nodes.BoolType: "boolean",
-    nodes.IntType: "integer",
-    nodes.FloatType: "number",
-    nodes.StrType: "string",
-    **dict.fromkeys((nodes.BytesType, nodes.ByteArrayType, nodes.MemoryViewType), _FORMATS["base64"]),
-    nodes.DateTimeType: _FORMATS["date-time"],
-    nodes.TimeType: _FORMATS["time"],
-    nodes.DateType: _FORMATS["date"],
-    nodes.TimeDeltaType: _FORMATS["duration"],
-    nodes.UUIDType: _FORMATS["uuid"],
-    nodes.DecimalType: _FORMATS["decimal"],
-    **dict.fromkeys((nodes.DictType, nodes.FrozenDictType, nodes.TypedDictType, nodes.DataclassType), "object"),
-    nodes.NamedTupleType: "array",
-}
-_BOUNDED: Final[dict[type[nodes.Type], str]] = {
-    **dict.fromkeys((nodes.DictType, nodes.FrozenDictType), "Properties"),
-    **dict.fromkeys((nodes.BytesType, nodes.ByteArrayType, nodes.MemoryViewType), "Bytes"),
-}
-_KEYWORDS: Final = {
-    "ge": "minimum",
-    "gt": "exclusiveMinimum",
-    "le": "maximum",
-    "lt": "exclusiveMaximum",
-    "multiple_of": "multipleOf",
-    "pattern": "pattern",
-}
+# ---- kinds of values and types
 
 
 def unwrap(node: nodes.Type) -> nodes.Type:
@@ -418,73 +383,6 @@ def unwrap(node: nodes.Type) -> nodes.Type:
     while isinstance(node, nodes.Metadata):
         node = node.type
     return node
-
-
-def expectation(node: nodes.Type) -> str:
-    """Return the words for the values of a type."""
-    node = unwrap(node)
-    if isinstance(node, nodes.UnionType):
-        return " or ".join(dict.fromkeys(expectation(arm) for arm in node.types))
-    if isinstance(node, (nodes.LiteralType, nodes.EnumType)):
-        return list_values(_values_of(node))
-    if isinstance(node, nodes.TupleType):
-        return f"array of {quantity(len(node.item_types), 'item')}"
-    if isinstance(node, nodes.NamedTupleType) or (isinstance(node, nodes.StructType) and node.array_like):
-        return describe({"type": "array", **_sizes(node)})
-    if isinstance(node, nodes.StructType):
-        return "object"
-    words = describe(_schema_of(node))
-    if (zoned := getattr(node, "tz", None)) is not None:
-        words += " with a time zone" if zoned else " without a time zone"
-    return words
-
-
-def _sizes(node: nodes.NamedTupleType | nodes.StructType) -> dict[str, int]:
-    """Return the bounds of an array that contains the fields of a class."""
-    tags = int(isinstance(node, nodes.StructType) and node.tag_field is not None)
-    least = tags + sum(field.required for field in node.fields)
-    bounds = {"minItems": least} if least else {}
-    if isinstance(node, nodes.NamedTupleType) or node.forbid_unknown_fields:
-        bounds["maxItems"] = tags + len(node.fields)
-    return bounds
-
-
-def _schema_of(node: nodes.Type) -> dict[str, Any]:
-    """Return the keywords of a type without members. The value of `type` is the word for the type."""
-    array = isinstance(node, nodes.CollectionType)
-    unit = "Items" if array else _BOUNDED.get(type(node), "Length")
-    names = {**_KEYWORDS, "min_length": f"min{unit}", "max_length": f"max{unit}"}
-    bounds = {keyword: value for name, keyword in names.items() if (value := getattr(node, name, None)) is not None}
-    return {"type": "array" if array else _WORDS.get(type(node), "JSON"), **bounds}
-
-
-def _values_of(node: nodes.LiteralType | nodes.EnumType) -> list[object]:
-    return list(node.values) if isinstance(node, nodes.LiteralType) else [m.value for m in cast("Any", node.cls)]
-
-
-_EVERY_KIND: Final = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
-
-
-def kinds_of(node: nodes.Type) -> frozenset[str]:
-    """Return the kinds of JSON that a type accepts: null, boolean, integer, number, string, array, object."""
-    node = unwrap(node)
-    if isinstance(node, nodes.UnionType):
-        return frozenset(kind for arm in node.types for kind in kinds_of(arm))
-    if isinstance(node, (nodes.LiteralType, nodes.EnumType)):
-        values = _values_of(node)
-        return frozenset("null" if v is None else "integer" if isinstance(v, int) else "string" for v in values)
-    if isinstance(node, (nodes.CollectionType, nodes.TupleType, nodes.NamedTupleType)):
-        return frozenset(("array",))
-    if isinstance(node, nodes.StructType):
-        return frozenset(("array" if node.array_like else "object",))
-    if isinstance(node, nodes.DecimalType):
-        return frozenset(("string", "integer", "number"))
-    if isinstance(node, nodes.FloatType):
-        return frozenset(("number", "integer"))
-    word = _WORDS.get(type(node), "JSON")
-    if word in ("null", "boolean", "integer", "object"):
-        return frozenset((word,))
-    return _EVERY_KIND if word == "a JSON value" else frozenset(("string",))
 
 
 _KINDS: Final[dict[type, str]] = {

@@ -129,7 +129,7 @@ class JsonSchema:
             return faults
         from fxai.schema.validation import find_faults
 
-        return find_faults(self.__engine__ or engine_of(self), value)
+        return find_faults((self.__engine__ or engine_of(self)).root, value)
 
     # ---- as a value
 

@@ -383,7 +383,7 @@ class _Members:
                 continue
             from fxai.schema.validation import find_faults
 
-            for fault in find_faults(self._engine, value, part=part):
+            for fault in find_faults(part, value):
                 yield msgspec.structs.replace(fault, pointer=pointer + fault.pointer)
             return
 

@@ -1,12 +1,14 @@
 """The validation of plain JSON data by a document. Each breach of a keyword becomes a validation error.
 
->>> [str(fault) for fault in find_faults(Engine({"type": "object", "required": ["q"]}), {})]
+>>> from fxai.schema.engine import Engine
+>>> [str(fault) for fault in find_faults(Engine({"type": "object", "required": ["q"]}).root, {})]
 ['/q: expected a value, found nothing']
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, final
 
 import msgspec
@@ -14,7 +16,8 @@ import msgspec
 from fxai.schema.breach import Breach, Finder
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, ExhaustedError, Work
 from fxai.schema.data import is_array, is_object, is_same
-from fxai.schema.engine import Engine, UnresolvedError
+from fxai.schema.dialect import CONVERTS
+from fxai.schema.engine import UnresolvedError
 from fxai.schema.fault import (
     BOUNDS,
     NOTHING,
@@ -73,9 +76,16 @@ def _additional(breach: Breach) -> Iterator[Fault]:
 
 
 def _property_names(breach: Breach) -> Iterator[Fault]:
-    expected = f"a property name that is {describe(breach.schema.get('propertyNames', False), breach.follow)}"
+    inner = breach.schema.get("propertyNames", False)
+    converter = inner.get(CONVERTS) if is_object(inner) else None
+    expected = describe(inner, breach.follow) if converter is None else converter.words
+    kind, noun = ("property name", "name") if converter is None else ("key", "key")
     for name in breach.names:
-        yield Fault(pointer_to(breach.pointer, name), expected, f"name {name!r}")
+        yield Fault(pointer_to(breach.pointer, name), f"a {kind} that is {expected}", f"{noun} {name!r}")
+
+
+def _unconverted(breach: Breach) -> Iterator[Fault]:
+    yield Fault(breach.pointer, breach.schema[CONVERTS].words, found_in(breach.value))
 
 
 def _items(breach: Breach) -> Iterator[Fault]:
@@ -265,48 +275,50 @@ _TELLERS: Final[dict[str, _Teller]] = {
     **dict.fromkeys(("contains", "minContains", "maxContains"), _contains),
     **dict.fromkeys(("anyOf", "oneOf"), _alternatives),
     "propertyNames": _property_names,
+    CONVERTS: _unconverted,
 }
 
 
 # ---- validation
 
 
-def find_faults(
-    engine: Engine, value: object, refused: Finder | None = None, part: Part | None = None
-) -> tuple[Fault, ...]:
-    """Return the validation errors of plain JSON data. `()` if the data is valid.
+def find_faults(part: Part, value: object) -> tuple[Fault, ...]:
+    """Return the validation errors of plain JSON data by a compiled schema. `()` if the data is valid.
 
     If the budget is too small to find the reasons, a single error describes the whole value.
-
-    Args:
-        engine: The compiled document.
-        value: The data.
-        refused: The search for errors if `msgspec` has already refused the data. Default: None.
-        part: The schema of the data inside the document. Default: the document itself.
     """
-    finder, root = refused or Finder(), part or engine.root
-    faults: list[Fault] = []
+    finder = Finder()
     try:
-        try:
-            if refused is None and root.takes(value, finder):
+        with suppress(PatternTimeoutError):  # the search reports the pattern
+            if part.takes(value, finder):
                 return ()
-        except PatternTimeoutError:
-            finder.left = 0  # the search reports the pattern
-        if refused is None:
-            finder.left = MAX_STEPS
-        finder.walk(root, value, "")
+        finder.left = MAX_STEPS
+        return explain(finder, part, value) or (Fault("", describe(part.schema), found_in(value)),)
     except ExhaustedError:
-        if not finder.found and refused is None:
-            return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
+        return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
     except UnresolvedError:
         return (Fault("", "references that can be followed", found_in(value)),)
     except RecursionError:
         return too_deep(MAX_LEVELS).faults
-    for breach in finder.found:
-        faults += _faults(breach)
+
+
+def explain(finder: Finder, part: Part, value: object) -> tuple[Fault, ...]:
+    """Return the validation errors that a search finds in data that a compiled schema refuses.
+
+    Raises:
+        ExhaustedError: If the search exceeds its budget before it finds an error.
+        UnresolvedError: If a reference leads nowhere.
+        RecursionError: If the data has too many levels.
+    """
+    try:
+        finder.walk(part, value, "")
+    except ExhaustedError:
+        if not finder.found:
+            raise
+    faults = [fault for breach in finder.found for fault in _faults(breach)]
     late = None if finder.searches is None else finder.searches.late
     if late is not None and not any(one.keyword == "late" for one in finder.found):
         faults.append(Fault("", in_time(late), found_in(value)))  # the pattern exceeded its time before the search
     if finder.is_mixed and len(faults) > 1:
         return in_order(faults, value)[:MAX_FAULTS]
-    return (*faults[:MAX_FAULTS],) or (() if refused else (Fault("", describe(root.schema), found_in(value)),))
+    return (*faults[:MAX_FAULTS],)

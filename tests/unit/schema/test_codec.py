@@ -297,7 +297,7 @@ def test_a_value_that_does_not_conform_is_a_failure_with_its_place() -> None:
         (list[int], {1}, "expected array, found set of 1 item"),
         (dict[str, int], {1: 2}, "/1: expected a key that is string, found integer 1"),
         (Literal["a"], "b", "expected 'a', found string 'b'"),
-        (Color, "red", "expected one of 'red', 'blue', found string 'red'"),
+        (Color, "red", "expected one of 'blue', 'red', found string 'red'"),
         (Annotated[int, Meta(ge=1)], 0, "expected integer at least 1, found integer 0"),
         (int | None, "x", "expected integer or null, found string 'x'"),
         (Sum | None, Sum(1, WRONG), "/b: expected integer, found string 'x'"),
