@@ -117,19 +117,14 @@ class Finder(Work, eq=False):
         if len(self.found) >= MAX_FAULTS:
             raise EnoughError
         rules = (part.rules or rules_of(part)).get(kind, ())
-        only = rules[0] if len(rules) == 1 and rules[0].find is None else None  # that can refuse the value
-        if only is None or only.check is not never:
-            try:
-                if id(value) in self.suspects:
-                    only = None  # a value inside is wrong
-                elif part.takes(value, self):
-                    return
-            except PatternTimeoutError:
-                only = None  # the keyword reports it
-        if only is None:
-            self.walk(part, value, pointer + suffix)
-        elif kind is not float or not self._is_integer(part, value, pointer + suffix):
-            self.found.append(Breach(only.keyword, part, pointer + suffix, value))
+        if len(rules) == 1 and rules[0].check is never:
+            if kind is not float or not self._is_integer(part, value, pointer + suffix):
+                self.found.append(Breach(rules[0].keyword, part, pointer + suffix, value))
+            return
+        with suppress(PatternTimeoutError):  # the keyword reports it
+            if id(value) not in self.suspects and part.takes(value, self):
+                return
+        self.walk(part, value, pointer + suffix)
 
     def walk(self, part: Part, value: Any, pointer: str) -> None:
         """Add the breaches of a part by a value that the part refuses.

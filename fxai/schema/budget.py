@@ -87,8 +87,7 @@ class Work(msgspec.Struct, eq=False):
         left: The number of remaining steps.
         known: The decisions about values, used if the validation takes more than 500 steps.
         resources: The resources on the path to the current schema, for dynamic references.
-        numbers: The numbers of values of the data, by content.
-        numbers_of: The numbers of values of the data, by identity.
+        numbers: The numbers of values of the data, by identity and by content.
         searches: The `Matcher` of the patterns, or None before the first search.
 
     >>> work = Work(2)
@@ -100,7 +99,6 @@ class Work(msgspec.Struct, eq=False):
     known: dict[Hashable, bool] = {}
     resources: list[str] = []
     numbers: dict[Hashable, object] = {}
-    numbers_of: dict[int, object] = {}
     searches: Any = None
 
     def take(self, steps: int = 1, location: str = "") -> None:

@@ -217,15 +217,13 @@ class Compiled:
         if self.wire is Never:
             return refuse((_no_value_fault(data),))
         try:
-            message = str(why)
-            faults, integers = (self._explainer or self._explain).find_unfit(
-                data, message, self.take if self.direct else None
-            )
+            take = self.take if self.direct else None
+            faults, integers = (self._explainer or self._explain).faults_of_data(data, str(why), take)
             if integers and not faults:
                 with suppress(msgspec.ValidationError):
                     wire = self.take(with_integers(data, integers))
                     return wire if self.direct else self.inward(wire, refuse)
-            return refuse(self._with_codecs(faults, data) or (_retell(why, data),))
+            return refuse((faults if self.direct else self._with_codecs(faults, data)) or (_retell(why, data),))
         except RecursionError:
             return refuse(_TOO_DEEP.faults)
 
@@ -343,7 +341,7 @@ class Compiled:
         faults = self._explain.faults_of_value(wire)
         if not faults and text is not None and why is not None:
             data = _DECODE(text)
-            faults = self._with_codecs(self._explain.find_unfit(data).faults, data) or (_retell(why, data),)
+            faults = self._with_codecs(self._explain.faults_of_data(data)[0], data) or (_retell(why, data),)
         if not faults and text is None:
             faults = plain_faults(wire) or (Fault("", "a JSON value", f"{found_in(wire)} ({why})"),)
         if faults or text is None:

@@ -32,10 +32,11 @@ _MISSING: Final = frozenset((object,))
 # ---- values
 
 
-def number_of(value: Any, constants: dict[Hashable, object], known: dict[int, object], work: Work) -> object:
+def number_of(value: Any, constants: dict[Hashable, object], known: dict[Hashable, object], work: Work) -> object:
     """Return a hashable key. Two values have the same key if JSON Schema defines them as equal, and only then.
 
-    `known` stores the keys of arrays and objects by identity, so each of them costs steps only once.
+    `known` stores the keys of arrays and objects by identity, so each of them costs steps only once. The key of a
+    value of the data, which is in `work.numbers`, is stored there by content too, and not among the constants.
     """
     if value is None or isinstance(value, (str, int, float)):
         if isinstance(value, bool):
@@ -51,7 +52,7 @@ def number_of(value: Any, constants: dict[Hashable, object], known: dict[int, ob
         )
         number = constants.get(key)
         if number is None:  # only the current decision stores the numbers of the data
-            number = (work.numbers if work.numbers_of is known else constants).setdefault(key, object())
+            number = (known if known is work.numbers else constants).setdefault(key, object())
         known[id(value)] = number
     return number
 

@@ -228,7 +228,7 @@ class Engine:
 
     def number_in(self, value: Any, work: Work) -> object:
         """Return the number of a value in the data. It is the number of a constant if the two are equal."""
-        return value if type(value) is str else number_of(value, self._numbers, work.numbers_of, work)
+        return value if type(value) is str else number_of(value, self._numbers, work.numbers, work)
 
 
 _REFERENCES: Final[dict[str, Callable[[Engine, Part, str], Follow]]] = {

@@ -5,7 +5,7 @@ also converts strings to dates and names to numbers, and it refuses `3.0` as an 
 
 >>> from datetime import date
 >>> dates = Explainer(dict[str, date])
->>> [str(fault) for fault in dates.find_unfit({"a": "2026-11-27", "b": "tomorrow"}).faults]
+>>> [str(fault) for fault in dates.faults_of_data({"a": "2026-11-27", "b": "tomorrow"})[0]]
 ["/b: expected date (RFC 3339), found string 'tomorrow'"]
 >>> [str(fault) for fault in Explainer(dict[str, int]).faults_of_value({"a": "1", 2: 3})]
 ["/a: expected integer, found string '1'", '/2: expected a key that is string, found integer 2']
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import islice, repeat
-from typing import Annotated, Any, Final, Literal, NamedTuple, final
+from typing import Annotated, Any, Final, Literal, final
 from uuid import UUID
 
 import msgspec
@@ -41,13 +41,6 @@ _CLASSES = (nodes.StructType, nodes.DataclassType, nodes.TypedDictType, nodes.Na
 _ABSENT: Final = object()
 
 
-class Unfit(NamedTuple):
-    """The result of a search: the errors, and the JSON pointers of whole numbers that represent an integer."""
-
-    faults: tuple[Fault, ...]
-    integers: list[str]
-
-
 @final
 class Explainer:
     """The search for the errors of data and of Python values of a type."""
@@ -58,22 +51,26 @@ class Explainer:
         self._node = msgspec.inspect.type_info(wire)
         self.engine: Engine = Engine(_Writer().document(self._node), WIRE)
 
-    def find_unfit(self, data: object, message: str = "", take: Callable[[Any], Any] | None = None) -> Unfit:
-        """Find the validation errors of plain JSON data that `msgspec` refuses.
+    def faults_of_data(
+        self, data: object, message: str = "", take: Callable[[Any], Any] | None = None
+    ) -> tuple[tuple[Fault, ...], list[str]]:
+        """Return the errors of plain JSON data that `msgspec` refuses, and the whole numbers that represent an integer.
+
+        Each whole number, such as `3.0`, is a JSON pointer.
 
         Args:
             data: The data.
             message: The error of `msgspec`. Default: unknown.
             take: A function that converts data if `msgspec` alone decides which items are valid. Default: None.
         """
-        finder = Finder(integers=[])
+        integers: list[str] = []
+        finder = Finder(integers=integers)
         if take is not None and "[" in message:
             finder.suspects = suspects_in(data, message, take)
         try:
-            faults = explain(finder, self.engine.root, data)
+            return explain(finder, self.engine.root, data), integers
         except (ExhaustedError, UnresolvedError):
-            faults = ()
-        return Unfit(faults, finder.integers or [])
+            return (), integers
 
     def faults_of_value(self, value: object) -> tuple[Fault, ...]:
         """Return the errors of a Python value: a value of another type, or a number that JSON cannot represent."""

@@ -38,13 +38,14 @@ from fxai.schema.pattern import PatternTimeoutError, in_time
 def _faults(breach: Breach) -> Iterable[Fault]:
     """Return the validation errors of a breach, by the function for its keyword or by a description of the keyword."""
     keyword, words = breach.keyword, breach.part.words
-    teller = _TELLERS.get(keyword)
-    if teller is not None:
-        return teller(breach)
-    expected = breach.words or words.get(keyword)
+    expected = words.get(keyword)
     if expected is None:
-        described = describe(_alone(keyword, breach.schema), breach.follow) if keyword in breach.schema else "no value"
-        expected = words[keyword] = described
+        if (teller := _TELLERS.get(keyword)) is not None:
+            return teller(breach)
+        expected = breach.words
+        if not expected:
+            alone = _alone(keyword, breach.schema)
+            expected = words[keyword] = describe(alone, breach.follow) if keyword in breach.schema else "no value"
     return (Fault(breach.pointer, expected, found_in(breach.value)),)
 
 
@@ -315,9 +316,11 @@ def explain(finder: Finder, part: Part, value: object) -> tuple[Fault, ...]:
     except ExhaustedError:
         if not finder.found:
             raise
-    faults = [fault for breach in finder.found for fault in _faults(breach)]
-    late = None if finder.searches is None else finder.searches.late
-    if late is not None and not any(one.keyword == "late" for one in finder.found):
+    faults: list[Fault] = []
+    for breach in finder.found:
+        faults += _faults(breach)
+    late = finder.searches and finder.searches.late
+    if late and not any(one.keyword == "late" for one in finder.found):
         faults.append(Fault("", in_time(late), found_in(value)))  # the pattern exceeded its time before the search
     if finder.is_mixed and len(faults) > 1:
         return in_order(faults, value)[:MAX_FAULTS]
