@@ -89,6 +89,8 @@ class Work(msgspec.Struct, eq=False):
         resources: The resources on the path to the current schema, for dynamic references.
         numbers: The numbers of values of the data, by identity and by content.
         searches: The `Matcher` of the patterns, or None before the first search.
+        suspects: The only items of an array that can be invalid, by the identity of the array. None for an enclosing
+            value. In an array without suspects, every item can be invalid.
 
     >>> work = Work(2)
     >>> work.take(), work.take(), work.left
@@ -100,6 +102,7 @@ class Work(msgspec.Struct, eq=False):
     resources: list[str] = []
     numbers: dict[Hashable, object] = {}
     searches: Any = None
+    suspects: dict[int, list[int] | None] = {}
 
     def take(self, steps: int = 1, location: str = "") -> None:
         """Count steps at a location.

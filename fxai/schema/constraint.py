@@ -162,13 +162,18 @@ def _converts(_: Checks, clause: Clause, converter: Converter, __: Any) -> None:
 def _properties(to: Checks, clause: Clause, properties: Any, _: Any) -> None:
     parts = {name: to.of(inner) for name, inner in properties.items()}
     rows = tuple((name, part.free | _MISSING, part.takes) for name, part in parts.items())
-    checks = {name: part.takes for name, part in parts.items() if part.takes is not always}
-
     few = len(rows) * 2 // 3
+
+    def visits(value: Any, _: Work) -> Iterator[tuple[Part, Any, str]]:
+        for name, item in value.items():
+            part = parts.get(name)
+            if part is not None and type(item) not in part.free:
+                yield part, item, name
 
     def check(value: Any, work: Work) -> bool:
         if len(value) < few:
-            return _among(checks, value, work)
+            work.left -= len(value) // _LIST
+            return all(part.takes(item, work) for part, item, _ in visits(value, work))
         find = value.get
         work.left -= len(rows) // _LIST
         for name, free, takes in rows:
@@ -179,40 +184,38 @@ def _properties(to: Checks, clause: Clause, properties: Any, _: Any) -> None:
             return True
         return False
 
-    clause.add("object", check)
-
-
-def _among(checks: dict[str, Check], value: dict[str, Any], work: Work) -> bool:
-    """Return the decision about an object with few of the declared properties."""
-    work.left -= len(value) // _LIST
-    return all(checks[name](item, work) for name, item in value.items() if name in checks)
+    clause.visit("object", visits, check)
 
 
 def _required_names(_: Checks, clause: Clause, names: Any, __: Any) -> None:
     if is_array(names):
         wanted = frozenset(names)
-        clause.add("object", lambda value, _: value.keys() >= wanted, 1 + len(wanted) // _LIST)
+        clause.refuse(
+            lambda value, _: (name for name in names if name not in value),
+            lambda value, _: value.keys() >= wanted,
+            1 + len(wanted) // _LIST,
+        )
 
 
 def _additional(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
-    inner, names = to.of(rule), schema.get("properties", {})
-    takes, free = inner.takes, inner.free
+    inner, known = to.of(rule), frozenset(schema.get("properties", ()))
     patterns = tuple(schema.get("patternProperties", ()))
 
-    def check(value: Any, work: Work) -> bool:
+    def extras(value: Any, work: Work) -> Iterator[str]:
         work.take(len(value) // _FEW)
-        for name, item in value.items():
-            if name in names or (patterns and _any_found(patterns, name, work)):
-                continue
-            if type(item) not in free and not takes(item, work):
-                return False
-        return True
+        for name in value:
+            if name not in known and not (patterns and _any_found(patterns, name, work)):
+                yield name
 
-    if takes is never and not patterns:
-        known = frozenset(names)
-        clause.add("object", lambda value, _: value.keys() <= known, 1 + len(known) // _LIST)
-    elif takes is not always:
-        clause.add("object", check, 1 + _PATTERN * len(patterns))
+    if inner.takes is never:
+        only_known = None if patterns else lambda value, _: value.keys() <= known
+        clause.refuse(extras, only_known, 1 + _PATTERN * len(patterns) + len(known) // _LIST)
+    elif inner.takes is not always:
+        clause.visit(
+            "object",
+            lambda value, work: ((inner, value[name], name) for name in extras(value, work)),
+            weight=1 + _PATTERN * len(patterns),
+        )
 
 
 def _any_found(patterns: Iterable[str], name: str, work: Work) -> bool:
@@ -224,40 +227,38 @@ def _any_found(patterns: Iterable[str], name: str, work: Work) -> bool:
 
 
 def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: Any) -> None:
-    checks = {pattern: to.of(inner).takes for pattern, inner in patterns.items()}
+    parts = {pattern: to.of(inner) for pattern, inner in patterns.items()}
 
-    def check(value: Any, work: Work) -> bool:
-        for pattern, inner in checks.items():
+    def visits(value: Any, work: Work) -> Iterator[tuple[Part, Any, str]]:
+        for pattern, part in parts.items():
             work.take(_PATTERN * len(value))
-            for name, item in value.items():
-                if matches(pattern, name, work) and not inner(item, work):
-                    return False
-        return True
+            yield from ((part, item, name) for name, item in value.items() if matches(pattern, name, work))
 
-    clause.add("object", check, 1 + _PATTERN * len(checks))
+    clause.visit("object", visits, weight=1 + _PATTERN * len(parts))
 
 
 def _names(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     inner = to.of(rule).takes
-    clause.add("object", lambda value, work: all(inner(name, work) for name in value))
+    clause.refuse(lambda value, work: (name for name in value if not inner(name, work)))
 
 
 def _dependent_required(_: Checks, clause: Clause, dependencies: Any, __: Any) -> None:
-    wanted = {name: frozenset(asked) for name, asked in dependencies.items() if is_array(asked)}
+    wanted = {name: asked for name, asked in dependencies.items() if is_array(asked)}
 
-    def check(value: Any, _: Work) -> bool:
-        return all(asked <= value.keys() for name, asked in wanted.items() if name in value)
+    def missing(value: Any, _: Work) -> Iterable[str]:
+        required = (name for given, asked in wanted.items() if given in value for name in asked)
+        return dict.fromkeys(name for name in required if name not in value)
 
-    clause.add("object", check, 1 + sum(1 + len(asked) for asked in wanted.values()) // _LIST)
+    clause.refuse(missing, weight=1 + sum(1 + len(asked) for asked in wanted.values()) // _LIST)
 
 
 def _dependent_schemas(to: Checks, clause: Clause, dependencies: Any, _: Any) -> None:
-    checks = {name: to.of(inner).takes for name, inner in dependencies.items() if not is_array(inner)}
-
-    def check(value: Any, work: Work) -> bool:
-        return all(inner(value, work) for name, inner in checks.items() if name in value)
-
-    clause.add("object", check, 1 + len(checks) // _LIST)
+    parts = {name: to.of(inner) for name, inner in dependencies.items() if not is_array(inner)}
+    clause.visit(
+        "object",
+        lambda value, _: ((part, value, None) for name, part in parts.items() if name in value),
+        weight=1 + len(parts) // _LIST,
+    )
 
 
 def _dependencies(to: Checks, clause: Clause, dependencies: Any, schema: Any) -> None:
@@ -271,9 +272,10 @@ def _dependencies(to: Checks, clause: Clause, dependencies: Any, schema: Any) ->
 def _items(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
     if is_array(rule):  # before 2020-12
         _locations(to, clause, rule, schema)
+    elif "prefixItems" in to.dialect.keywords:
+        _rest(to, clause, rule, len(schema.get("prefixItems", ())))
     else:
-        old = "prefixItems" not in to.dialect.keywords
-        _rest(to, clause, rule, 0 if old else len(schema.get("prefixItems", ())))
+        _rest(to, clause, rule, 0, is_each=True)
 
 
 def _additional_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
@@ -283,13 +285,18 @@ def _additional_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> Non
 
 
 def _locations(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
-    checks = tuple(to.of(inner).takes for inner in rule)
-    clause.add("array", lambda value, work: all(one(item, work) for one, item in zip(checks, value, strict=False)))
+    parts = tuple(map(to.of, rule))
+    clause.visit("array", lambda value, _: zip(parts, value, range(len(parts)), strict=False))
 
 
-def _rest(to: Checks, clause: Clause, rule: Any, first: int) -> None:
+def _rest(to: Checks, clause: Clause, rule: Any, first: int, *, is_each: bool = False) -> None:
+    """Apply a schema to the items after the first ones. `is_each` reports each item that no schema accepts."""
     inner = to.of(rule)
     takes, free = inner.takes, inner.free
+
+    def visits(value: Any, work: Work) -> Iterator[tuple[Part, Any, int]]:
+        for location in work.suspects.get(id(value)) or range(first, len(value)):
+            yield inner, value[location], location
 
     def check(value: Any, work: Work) -> bool:
         work.take(len(value) // _FEW)
@@ -300,10 +307,10 @@ def _rest(to: Checks, clause: Clause, rule: Any, first: int) -> None:
             return True
         return False
 
-    if takes is never:
+    if takes is never and not is_each:
         clause.add("array", lambda value, _: len(value) <= first)
     elif takes is not always:
-        clause.add("array", check)
+        clause.visit("array", visits, check)
 
 
 def _contains(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
@@ -338,8 +345,8 @@ def _unique(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
 
 
 def _all_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
-    checks = tuple(to.of(inner).takes for inner in rule)
-    clause.add("any", lambda value, work: all(one(value, work) for one in checks))
+    parts = tuple(map(to.of, rule))
+    clause.visit("any", lambda value, _: ((part, value, None) for part in parts))
 
 
 def _any_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
@@ -383,8 +390,8 @@ def _not(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
 
 
 def _if(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
-    inner, then, otherwise = (to.of(one).takes for one in (rule, schema.get("then", True), schema.get("else", True)))
-    clause.add("any", lambda value, work: (then if inner(value, work) else otherwise)(value, work))
+    inner, then, otherwise = map(to.of, (rule, schema.get("then", True), schema.get("else", True)))
+    clause.visit("any", lambda value, work: ((then if inner.takes(value, work) else otherwise, value, None),))
 
 
 # ---- the properties and items that a schema and its applied schemas evaluate
@@ -462,11 +469,11 @@ def _at_same_value(part: Part, value: Any, work: Work) -> Iterator[Part]:
 def _unevaluated_properties(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
     inner = to.of(rule).takes
 
-    def check(value: Any, work: Work) -> bool:
-        names = evaluated_names(to.part(schema), value, work, beside=True)
-        return all(name in names or inner(item, work) for name, item in value.items())
+    def wrong(value: Any, work: Work) -> Iterator[str]:
+        known = evaluated_names(to.part(schema), value, work, beside=True)
+        return (name for name, item in value.items() if name not in known and not inner(item, work))
 
-    clause.add("object", check)
+    clause.refuse(wrong)
 
 
 def _unevaluated_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:

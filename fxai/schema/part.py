@@ -59,17 +59,39 @@ def kind_of(value: object) -> type:
 
 @final
 class Clause:
-    """The checks of one keyword, by the type of the value.
+    """One keyword of a schema: its checks by the type of the value, and the reasons why it refuses a value.
 
     Attributes:
+        by_type: The checks.
         weight: The steps that the keyword costs.
+        visits: The inner schemas that the keyword applies, with their values. None if the keyword applies no schema.
+        names: The properties that the keyword refuses or requires. None if the keyword does not concern properties.
     """
 
-    __slots__ = ("by_type", "weight")
+    __slots__ = ("by_type", "names", "visits", "weight")
 
     def __init__(self) -> None:
         self.by_type: dict[type, Check] = {}
         self.weight: int = 0
+        self.visits: Visits | None = None
+        self.names: Callable[[Any, Work], Iterable[str]] | None = None
+
+    def visit(self, kind: str, visits: Visits, check: Check | None = None, weight: int = 1) -> None:
+        """Apply inner schemas to every value of a JSON type. Default check: each inner schema accepts its value."""
+
+        def all_fit(value: Any, work: Work) -> bool:
+            for part, item, _ in visits(value, work):
+                if type(item) not in part.free and not part.takes(item, work):
+                    return False
+            return True
+
+        self.visits = visits
+        self.add(kind, check or all_fit, weight)
+
+    def refuse(self, names: Callable[[Any, Work], Iterable[str]], check: Check | None = None, weight: int = 1) -> None:
+        """Refuse every object with a wrong or a missing property. Default check: `names` yields no name."""
+        self.names = names
+        self.add("object", check or (lambda value, work: not any(True for _ in names(value, work))), weight)
 
     def add(self, kind: str, check: Check, weight: int = 1) -> None:
         """Add a check for every value of a JSON type, or of all types if `kind` is `any`. Add its steps."""
@@ -82,6 +104,10 @@ class Clause:
         """Refuse every value of another JSON type."""
         allowed = {tp for kind in kinds for tp in _KINDS[kind]}
         self.by_type.update(dict.fromkeys((tp for tp in TYPES if tp not in allowed), never))
+
+
+Visits: TypeAlias = "Callable[[Any, Work], Iterable[tuple[Part, Any, str | int | None]]]"
+"""A function that yields inner schemas with their values. The last item is the token of an inner value, or None."""
 
 
 def join(clauses: Iterable[Clause]) -> tuple[Check, frozenset[type]]:
@@ -181,7 +207,8 @@ class Part:
         free: The types whose values are always valid.
         clauses: The checks of each keyword that restricts values.
         follows: The functions that return the targets of the references.
-        rules: The keywords for `fxai.schema.breach`, by the type of the value. None before the first search.
+        rules: The keywords that can refuse a value with their checks, by the type of the value. Empty before the first
+            search for errors.
         words: The expectations in messages, by keyword.
     """
 
@@ -196,7 +223,7 @@ class Part:
         self.free: frozenset[type] = frozenset(TYPES if schema is True else ())
         self.clauses: dict[str, Clause] = {}
         self.follows: tuple[Follow, ...] = ()
-        self.rules: Mapping[type, tuple[Any, ...]] | None = None
+        self.rules: Mapping[type, tuple[tuple[str, Check, Clause], ...]] = {}
         self.words: dict[str, str] = {}
 
     def accepts(self, value: object) -> bool:
