@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final, NoReturn, cast, final
 
 import msgspec
@@ -154,7 +155,10 @@ def _refuse(expected: str, found: str) -> NoReturn:
 
 
 def _within(text: bytes | str, limits: Limits, *, bounded: bool) -> None:
-    if len(text) > limits.max_bytes or (isinstance(text, str) and _size(text, limits) > limits.max_bytes):
+    size = len(text)
+    if isinstance(text, str) and size * 4 > limits.max_bytes and not text.isascii():
+        size = len(text.encode(errors="surrogatepass"))
+    if size > limits.max_bytes:
         unit = "characters" if isinstance(text, str) else "bytes"
         _refuse(f"at most {limits.max_bytes} bytes of JSON", f"{len(text)} {unit}")
     if isinstance(text, bytes) and not text.isascii():
@@ -162,30 +166,19 @@ def _within(text: bytes | str, limits: Limits, *, bounded: bool) -> None:
             text.decode()
         except UnicodeDecodeError as error:
             _refuse("JSON in UTF-8", f"a byte that is not UTF-8, at byte {error.start}")
-    if limits.max_depth < _SHALLOW or len(text) > _SHALLOW:
-        _within_depth(text, limits, bounded=bounded)
+    if (not bounded or limits.max_depth < _SHALLOW) and _deeper_than(text, limits.max_depth):
+        raise DecodeError(too_deep(limits.max_depth))
     if len(text) >= limits.max_values and _values_in(text, limits.max_values) > limits.max_values:
         _refuse(f"at most {limits.max_values} values in JSON text", "more")
     if limits.unique_keys:
         _within_keys(text)
 
 
-def _size(text: str, limits: Limits) -> int:
-    if len(text) * 4 <= limits.max_bytes or text.isascii():
-        return len(text)
-    return len(text.encode(errors="surrogatepass"))
-
-
-def _within_depth(text: bytes | str, limits: Limits, *, bounded: bool) -> None:
-    if bounded and limits.max_depth >= _SHALLOW:
-        return
-    opened = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
-    if opened > limits.max_depth and _deeper_than(text, limits.max_depth):
-        raise DecodeError(too_deep(limits.max_depth))
-
-
 def _deeper_than(text: bytes | str, levels: int) -> bool:
     """Return whether the brackets outside strings nest deeper. Each pass removes one level of pairs."""
+    opened = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    if opened <= levels:
+        return False
     rest = _outside(text, _NO_BRACKETS).replace(b'"', b"").translate(_SQUARE)
     run = b"[" * (levels + 1)
     for _ in range(levels):
@@ -282,7 +275,6 @@ def _fail(text: bytes | str, limits: Limits) -> NoReturn:
 # ---- plain data
 
 _MOST_BITS: Final = 14_000  # Python writes no integer of more than 4,300 digits
-_DIGITS: Final = "an integer of at most 4,200 digits"
 _ATOMS: Final = frozenset((str, int, bool, type(None)))
 
 
@@ -332,24 +324,58 @@ def is_plain(value: object) -> bool:
 
 def plain_faults(value: object, pointer: str = "") -> tuple[Fault, ...]:
     """Return the errors of a value that JSON cannot represent, in the order of the value, up to `MAX_FAULTS`."""
-    faults: list[Fault] = []
-    open_members = [iter([(pointer, value)])]
-    open_ids = [0]
-    while open_members and len(faults) < MAX_FAULTS:
-        member = next(open_members[-1], None)
-        if member is None:
-            open_members.pop()
-            open_ids.pop()
-        elif id(member[1]) in open_ids:
-            faults.append(Fault(member[0], "data that ends", "a value that contains itself"))
-        elif len(open_ids) > MAX_LEVELS and not isinstance(member[1], (str, int, float, type(None))):
-            return (depth_fault(member[0], MAX_LEVELS),)
-        elif isinstance(inside := _fault_or_members(*member), Fault):
-            faults.append(inside)
-        elif inside is not None:
-            open_members.append(inside)
-            open_ids.append(id(member[1]))
-    return tuple(faults)
+    try:
+        return (*islice(_plain_faults(value, pointer, ()), MAX_FAULTS),)
+    except _TooDeepError as error:
+        return (depth_fault(str(error), MAX_LEVELS),)
+
+
+class _TooDeepError(Exception):
+    """An error for a value at a JSON pointer that has too many enclosing values."""
+
+
+def _plain_faults(value: Any, pointer: str, around: tuple[int, ...]) -> Iterator[Fault]:
+    if isinstance(value, str):
+        if _half_surrogates(value):
+            yield Fault(pointer, "text of whole characters", "half a surrogate pair")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield Fault(pointer, "a finite number", found_in(float(value)))
+    elif value is None or isinstance(value, int):
+        if value is not None and value.bit_length() > _MOST_BITS:
+            yield Fault(pointer, "an integer of at most 4,200 digits", found_in(value))
+    elif id(value) in around:
+        yield Fault(pointer, "data that ends", "a value that contains itself")
+    elif len(around) >= MAX_LEVELS:
+        raise _TooDeepError(pointer)
+    else:
+        inside = _members(value)
+        if isinstance(inside, tuple):
+            yield Fault(pointer, *inside)
+            return
+        for token, item in inside:
+            location = pointer if token is None else pointer_to(pointer, token)
+            yield from _plain_faults(item, location, (*around, id(value)))
+
+
+def _members(value: Any) -> list[tuple[str | int | None, Any]] | tuple[str, str]:
+    """Return the members of a value with their tokens, or its JSON form without a token, or why it has no JSON form."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [*enumerate(cast("list[Any]", value))]
+    if is_object(value):
+        names: list[Any] = [key if isinstance(key, str) else _key(key) for key in value]
+        if None in names:
+            key = next(key for key, name in zip(value, names, strict=True) if name is None)
+            return "string keys", f"a key that is {found_in(key)}"
+        if any(map(_half_surrogates, names)):
+            return "keys of whole characters", "half a surrogate pair"
+        return [*zip(names, value.values(), strict=True)]
+    try:
+        return [(None, msgspec.to_builtins(value, str_keys=True, enc_hook=builtin))]
+    except RecursionError:
+        return "data that ends", f"{found_in(value)} that is nested too deep or contains itself"
+    except (TypeError, ValueError):
+        return "a JSON value", found_in(value)
 
 
 def _half_surrogates(text: str) -> bool:
@@ -360,42 +386,6 @@ def _half_surrogates(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
-
-
-def _fault_or_members(pointer: str, value: object) -> Fault | Iterator[tuple[str, object]] | None:
-    """Return the error of the value itself, or its members with their pointers, or None for a scalar."""
-    if isinstance(value, str):
-        return Fault(pointer, "text of whole characters", "half a surrogate pair") if _half_surrogates(value) else None
-    if isinstance(value, float):
-        return None if math.isfinite(value) else Fault(pointer, "a finite number", found_in(float(value)))
-    if value is None or isinstance(value, int):
-        return None if value is None or value.bit_length() <= _MOST_BITS else Fault(pointer, _DIGITS, found_in(value))
-    if isinstance(value, (list, tuple, set, frozenset)):
-        items = cast("list[object]", value)
-        return ((pointer_to(pointer, index), item) for index, item in enumerate(items))
-    if isinstance(value, dict):
-        return _members(pointer, cast("dict[object, object]", value))
-    return _members_written(pointer, value)
-
-
-def _members(pointer: str, value: dict[object, object]) -> Fault | Iterator[tuple[str, object]]:
-    named = [(key if isinstance(key, str) else _key(key), key, item) for key, item in value.items()]
-    for name, key, _ in named:
-        if name is None:
-            return Fault(pointer, "string keys", f"a key that is {found_in(key)}")
-        if _half_surrogates(name):
-            return Fault(pointer, "keys of whole characters", "half a surrogate pair")
-    return iter([(pointer_to(pointer, name), item) for name, _, item in named if name is not None])
-
-
-def _members_written(pointer: str, value: object) -> Fault | Iterator[tuple[str, object]]:
-    try:
-        plain: object = msgspec.to_builtins(value, str_keys=True, enc_hook=builtin)
-    except RecursionError:
-        return Fault(pointer, "data that ends", f"{found_in(value)} that is nested too deep or contains itself")
-    except (TypeError, ValueError):
-        return Fault(pointer, "a JSON value", found_in(value))
-    return iter([(pointer, plain)])
 
 
 def _key(key: object) -> str | None:
@@ -409,9 +399,6 @@ def _key(key: object) -> str | None:
 # ---- JSON text inside data
 
 _NESTED: Final = r"[ \t\r\n]*[\[{]"
-# In JSON text: a quote, white space, and a bracket, plain or escaped. No bracket opens after a closing quote.
-_QUOTED: Final = r'"(?: |\\[nrt]|\\u00(?:09|0[aAdD]|20))*(?:[\[{]|\\u00[57][bB])'
-_QUOTED_NESTED: Final[dict[type, Any]] = {}  # for str and bytes, compiled at the first use
 _MOST_LOOKED_AT: Final = 100_000
 
 
@@ -420,28 +407,12 @@ def may_be_nested(text: str) -> bool:
     return re.match(_NESTED, text) is not None
 
 
-def may_hold_nested(text: str | bytes) -> bool:
-    """Return whether JSON text can contain a string that is the text of an object or an array, without parsing it.
-
-    >>> may_hold_nested('{"a": " {}"}'), may_hold_nested('{"a": {}}')
-    (True, False)
-    """
-    kind = str if isinstance(text, str) else bytes
-    if isinstance(text, str) and text[:1] == "{" and "[" not in text and "\\" not in text and text.find("{", 1) < 0:
-        return False  # one object without a bracket in its strings: common, and quick to find
-    pattern: Any = _QUOTED_NESTED.get(kind)
-    if pattern is None:
-        pattern = _QUOTED_NESTED[kind] = re.compile(_QUOTED if kind is str else _QUOTED.encode())
-    found: object = pattern.search(text)
-    return found is not None
-
-
-_LEAVES: Final = ("string ", "integer ", "number ", "boolean ", "null")
+_LEAVES: Final = ("string ", "integer ", "number ", "boolean ", "null", "nothing")
 _FOUND_NESTED: Final = r"string ['\"](?: |\\[nrt])*[\[{]"
 
 
 def is_about_leaves(faults: tuple[Fault, ...]) -> bool:
-    """Return whether each error is about a scalar that is not the text of an object or an array.
+    """Return whether each error is about a missing value, or a scalar that is not the text of an object or an array.
 
     >>> [is_about_leaves((Fault("/a", "array", found),)) for found in ("string 'x'", "string '[1]'", "object")]
     [True, False, False]

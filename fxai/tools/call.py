@@ -51,7 +51,6 @@ from fxai.schema.parsing import (
     holds_nested,
     is_about_leaves,
     is_plain,
-    may_hold_nested,
     plain_faults,
     read_text,
     written,
@@ -312,8 +311,6 @@ class Call(msgspec.Struct, eq=False):
     def _reread(self, tool: ToolInfo, refused: _Refused) -> Any:
         """Return the arguments with parsed JSON strings and store them in `given`, or return the validation errors."""
         if self.json_text or not self.reads_text:
-            return refused
-        if self.is_text and not may_hold_nested(self.given):
             return refused
         if not tool.get(JsonText):
             return refused
