@@ -17,14 +17,14 @@ strict forms, grammars, and generated data. Only this module defines the numbers
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from contextvars import copy_context
 from typing import Any, Final, TypeVar, final
 
 import msgspec
 
 from fxai.schema.data import is_array, is_object
-from fxai.schema.fault import Fault, pointer_of
+from fxai.schema.fault import Fault
 
 _R = TypeVar("_R")
 
@@ -158,31 +158,6 @@ def deeper_than(data: Any, levels: int) -> bool:
             return False
         level = [inner for value in level for inner in _members(value) if isinstance(inner, (dict, list))]
     return bool(level)
-
-
-def too_deep(data: Any, levels: int) -> Fault | None:
-    """Return the error at the first array or object beyond `levels` levels, or None if the value is not too deep.
-
-    >>> str(too_deep({"a": [[], [{}]]}, 3))
-    '/a/1/0: expected at most 3 levels of nesting, found deeper nesting'
-    """
-    if not deeper_than(data, levels):
-        return None
-    trail = [_inside(data)]
-    path: list[str | int] = []
-    while len(trail) <= levels:
-        token, inner = next(trail[-1], (None, None))
-        if token is None:
-            trail.pop()
-            path.pop()
-        elif isinstance(inner, (dict, list)):
-            trail.append(_inside(inner))
-            path.append(token)
-    return depth_fault(pointer_of(path), levels)
-
-
-def _inside(value: Any) -> Iterator[tuple[str | int | None, Any]]:
-    return iter(value.items() if is_object(value) else enumerate(value) if is_array(value) else ())
 
 
 def depth_fault(pointer: str, levels: int) -> Fault:

@@ -126,13 +126,15 @@ class Compiled:
         self._sound = self.plan.step is not None and self.plan.step.sound
         self._plain_forms = not (survey.listed or survey.blurred)
         self.read: Callable[[bytes | str], Any] = self._decoder()
-        self.take: Callable[[Any], Any] = self._converter()
+        self.take: Callable[[Any], Any] = partial(msgspec.convert, type=self.wire, str_keys=True)
+        if self.wire is Never or self.wire is Any:
+            self.take = _refuse_any if self.wire is Never else lambda data: data
         if survey.float_keys:
             self.take = partial(self._take_finite, self.take)
-        if survey.indirect or survey.float_keys:
-            self.read = partial(_read_data, self.read, self.take)
         if survey.hashed:
-            self.read, self.take = partial(_read_apart, self.read), partial(_take_apart, self.take)
+            self.take = partial(_take_apart, self.take)
+        if survey.indirect or survey.float_keys or survey.hashed:
+            self.read = partial(_read_data, self.read, self.take)
         self._explainer: Explainer | None = None
         self._document: JsonSchema | None = None
 
@@ -144,11 +146,6 @@ class Compiled:
         except (TypeError, ValueError, RecursionError, NameError) as error:
             message = str(error).replace("\n", " ")
             raise SchemaError(f"cannot create a schema of {self.plan.type!r}: {message}. {_remedy(message)}") from None
-
-    def _converter(self) -> Callable[[Any], Any]:
-        if self.wire is Never or self.wire is Any:
-            return _refuse_any if self.wire is Never else lambda data: data
-        return partial(msgspec.convert, type=self.wire, str_keys=True)
 
     def _take_finite(self, take: Callable[[Any], Any], data: object) -> Any:
         """Convert data of a type with numbers as keys. `msgspec` accepts the keys `"NaN"` and `"Infinity"`."""
@@ -200,8 +197,12 @@ class Compiled:
 
     def unsound(self, data: object) -> tuple[Fault, ...]:
         """Return the errors of data that the type accepts and JSON cannot represent, such as NaN among numbers."""
-        sound = type(data) in ROOTS and (is_plain(data) if self._open_ended else _is_written(data))
-        return () if sound else plain_faults(data)
+        sound = type(data) in ROOTS
+        if sound and not self._open_ended:
+            with suppress(TypeError, ValueError, RecursionError):
+                if b"null" not in written(data):  # msgspec writes NaN as null
+                    return ()
+        return () if sound and is_plain(data) else plain_faults(data)
 
     def mend_data(self, data: object, refuse: Refuse, why: Exception, *, plain: bool) -> Any:
         """Return the value of data that `msgspec` refused, with `3.0` as an integer.
@@ -371,16 +372,6 @@ def _read_data(read: Callable[[bytes | str], Any], take: Callable[[Any], Any], t
     return take(data)
 
 
-def _read_apart(read: Callable[[bytes | str], Any], text: bytes | str) -> Any:
-    if len(text) > _LARGE:
-        try:
-            data = _DECODE(text)
-        except JSON_ERRORS:
-            return read(text)  # raises the error
-        hold_hashes_apart(data)
-    return read(text)
-
-
 def _take_apart(take: Callable[[Any], Any], data: object) -> Any:
     hold_hashes_apart(data)
     return take(data)
@@ -399,14 +390,6 @@ _OWN_FORMS: Final[dict[Any, Callable[[Any], bool]]] = {
     float: lambda value: type(value) is float and math.isfinite(value),
 }
 """Functions by type. A function returns True if a value is certainly its own plain JSON data."""
-
-
-def _is_written(data: object) -> bool:
-    """Return whether data of known types contains no NaN and no half surrogate pair. `msgspec` writes NaN as null."""
-    try:
-        return b"null" not in written(data) or is_plain(data)
-    except (TypeError, ValueError, RecursionError):
-        return False
 
 
 def _unlocated_fault(error: UnfitError, value: object) -> Fault:

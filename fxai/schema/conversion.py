@@ -131,41 +131,29 @@ class Coded(Conversion):
     @override
     def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
         found.visit()
-        if way == "outward":
-            self._find_outward(value, pointer, found)
-        elif way == "inward":
-            self._find_inward(value, pointer, found)
-        else:
+        if way == "data":
             try:
-                wire = msgspec.convert(value, self.wire, str_keys=True)
+                value = msgspec.convert(value, self.wire, str_keys=True)
             except REFUSALS:
                 if self.inner is not None:
                     self.inner.faults("data", value, pointer, found)
-            else:
-                self.faults("inward", wire, pointer, found)
-
-    def _find_inward(self, wire: Any, pointer: str, found: Findings) -> None:
-        if self.inner is not None:
-            before = len(found.faults)
-            self.inner.faults("inward", wire, pointer, found)
-            if len(found.faults) > before:
                 return
-            wire = self.inner.inward(wire)
-        try:
-            self.codec.decode(wire)
-        except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            self._add_faults(error, wire, pointer, found)
-
-    def _find_outward(self, value: Any, pointer: str, found: Findings) -> None:
-        if not isinstance(value, self.python):
+            found.visit()
+        if way == "outward" and not isinstance(value, self.python):
             found.add(Fault(pointer, label(self.tp), found_in(value)))
             return
+        if way != "outward" and self.inner is not None:
+            before = len(found.faults)
+            self.inner.faults("inward", value, pointer, found)
+            if len(found.faults) > before:
+                return
+            value = self.inner.inward(value)
         try:
-            wire = self.codec.encode(value)
+            wire = self.codec.encode(value) if way == "outward" else self.codec.decode(value)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
             self._add_faults(error, value, pointer, found)
         else:
-            if self.inner is not None:
+            if way == "outward" and self.inner is not None:
                 self.inner.faults("outward", wire, pointer, found)
 
     def _add_faults(self, error: Exception, value: Any, pointer: str, found: Findings) -> None:

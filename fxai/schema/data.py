@@ -222,21 +222,6 @@ def holds_more(value: Any, most: int) -> bool:
     return False
 
 
-def containers_in(value: Any, most: int) -> int:
-    """Return the number of arrays and objects in a JSON value. The count stops at `most` + 1.
-
-    >>> containers_in({"a": [1, "[["]}, 9), containers_in([[[]], [], []], 3)
-    (2, 4)
-    """
-    count, pending = 0, [value]
-    while pending and count <= most:
-        one = pending.pop()
-        if is_object(one) or is_array(one):
-            count += 1
-            pending += one.values() if is_object(one) else one
-    return count
-
-
 @final
 class Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An object without properties. Use it as the parameters of an operation without parameters."""

@@ -30,16 +30,17 @@ from fxai.schema.budget import (
     MAX_SCHEMAS,
     Reach,
     Work,
-    too_deep,
+    deeper_than,
 )
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
 from fxai.schema.fault import Fault, SchemaError, found_in, list_values, pointer_to, pointer_tokens
 from fxai.schema.location import MISSING, References, Site, absolute, is_reference, subschemas
+from fxai.schema.parsing import plain_faults
 from fxai.schema.pattern import compiled_pattern, expansion
 
 if TYPE_CHECKING:
-    from fxai.schema.part import Check
+    from fxai.schema.part import Part
 
 _TYPES: Final = ["array", "boolean", "integer", "null", "number", "object", "string"]
 _AT_SAME_VALUE: Final = frozenset(
@@ -57,8 +58,8 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
     """Return the errors that make a JSON value unusable as a JSON Schema. `()` if the document is usable."""
     if not isinstance(document, (dict, bool)):
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
-    if (excess := too_deep(document, MAX_LEVELS)) is not None:
-        return (excess,)
+    if deeper_than(document, MAX_LEVELS):
+        return plain_faults(document)
     known = cast("Any", document)
     check = _DocumentCheck(known)
     try:
@@ -70,8 +71,8 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
 
 def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
     """Return the errors of a valid JSON Schema that is beyond the budget. `()` if it is within the budget."""
-    if (excess := too_deep(document, MAX_LEVELS)) is not None:
-        return (excess,)
+    if deeper_than(document, MAX_LEVELS):
+        return plain_faults(document)
     check = _DocumentCheck(document)
     check.run(shapes=False)
     return tuple(check.faults)
@@ -126,8 +127,10 @@ class _DocumentCheck:
             return []
         self.looked.add(id(schema))
         self._number(schema, pointer)
-        if pointer:
-            dialect = self._dialect(schema, pointer, dialect)
+        try:
+            dialect = dialect_of(schema, dialect)
+        except SchemaError as error:
+            self.faults.append(Fault(f"{pointer}/$schema", str(error), found_in(schema["$schema"])))
         self._judge(schema, pointer, dialect)
         resource = self._name(schema, pointer, resource, dialect)
         self.dialects[resource] = dialect
@@ -168,13 +171,6 @@ class _DocumentCheck:
         elif self.shapes:
             self.faults += _shape_faults(schema, pointer, dialect)
 
-    def _dialect(self, members: dict[str, Any], pointer: str, around: Dialect) -> Dialect:
-        try:
-            return dialect_of(members, around)
-        except SchemaError as error:
-            self.faults.append(Fault(f"{pointer}/$schema", str(error), found_in(members["$schema"])))
-            return around
-
     def _is_uri(self, reference: str, resource: str, pointer: str) -> bool:
         """Return True if a reference is a URI reference. Otherwise, add an error."""
         if known := is_reference(reference, resource):
@@ -210,9 +206,12 @@ class _DocumentCheck:
             uri, pointer, resource, source = self.references.popleft()
             target = self.uris.find(uri)
             if target is MISSING:
-                self.faults.append(Fault(pointer, _reachable(uri), found_in(source[pointer_tokens(pointer)[-1]])))
+                is_outside = "://" in uri or uri.startswith("file:")
+                expected = _INSIDE if is_outside else "a reference to an existing schema"
+                self.faults.append(Fault(pointer, expected, found_in(source[pointer_tokens(pointer)[-1]])))
             elif target is None:
-                self._lead_out(source, pointer)
+                times = _META_VISITS * _times(source)
+                self.reach.holds(self.numbers[id(source)], self.reach.add(pointer), times)
             else:
                 self.walk(target, pointer, resource, self.dialects.get(resource, LATEST))
                 self._lead(source, target, pointer, at=pointer)
@@ -227,11 +226,8 @@ class _DocumentCheck:
         if is_object(target) and not self.full:
             self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source), at)
 
-    def _lead_out(self, source: dict[str, Any], pointer: str) -> None:
-        """Record that a metaschema applies to the same value."""
-        self.reach.holds(self.numbers[id(source)], self.reach.add(pointer), _META_VISITS * _times(source))
 
-
+_INSIDE: Final = "a reference into this document (fxai fetches nothing, so move the target to $defs)"
 _POINTERS: Final = f"JSON pointers to schemas of at most {MAX_POINTER} characters"
 
 
@@ -247,12 +243,6 @@ def _cost(pattern: str, *, alone: bool) -> int:
     except ValueError:
         cost = MAX_PATTERN + _OF_ITSELF + 1
     return 0 if alone and cost - _OF_ITSELF > MAX_PATTERN else cost
-
-
-def _reachable(uri: str) -> str:
-    if "://" in uri or uri.startswith("file:"):
-        return "a reference into this document (fxai fetches nothing, so move the target to $defs)"
-    return "a reference to an existing schema"
 
 
 def _shape_faults(schema: dict[str, Any], pointer: str, dialect: Dialect) -> Iterator[Fault]:
@@ -318,14 +308,14 @@ _SHAPES: Final[dict[str, Any]] = {
 
 
 @cache
-def _check_of(shape: str) -> Check:
+def _part_of(shape: str) -> Part:
     from fxai.schema.engine import Engine  # a program without JSON Schemas of its own does not need the engine
 
-    return Engine(_SHAPES[shape]).root.takes
+    return Engine(_SHAPES[shape]).root
 
 
 def _fits(value: Any, shape: str) -> bool:
-    return _check_of(shape)(value, Work(sys.maxsize))
+    return _part_of(shape).takes(value, Work(sys.maxsize))
 
 
 # ---- a document inside another document

@@ -225,21 +225,14 @@ def with_integers(data: Any, pointers: Iterable[str]) -> Any:
     >>> with_integers({"a": [3.0, 4.0]}, ["/a/1"])
     {'a': [3.0, 4]}
     """
-    root = [_changeable(data)]
+    root: Any = [msgspec.to_builtins(data)]  # a copy that fxai can change
     for pointer in pointers:
-        holder, location = cast("Any", root), cast("Any", 0)
+        holder, location = root, cast("Any", 0)
         for token in pointer_tokens(pointer):
             holder = holder[location]
             location = int(token) if is_array(holder) else next(name for name in holder if str(name) == token)
         holder[location] = int(holder[location])
     return root[0]
-
-
-def _changeable(data: Any) -> Any:
-    """Return a copy of plain data that the caller can change. Tuples become lists."""
-    if is_object(data):
-        return {name: _changeable(inner) for name, inner in data.items()}
-    return [_changeable(inner) for inner in data] if is_listed(data) else data
 
 
 # ---- descriptions of values

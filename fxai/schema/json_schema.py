@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 import msgspec
 
 from fxai.schema.budget import MAX_BYTES, MAX_CONTAINERS, MAX_FAULTS, MAX_LEVELS, with_stack
-from fxai.schema.data import JsonObject, containers_in, is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
-from fxai.schema.parsing import is_plain, plain_faults
+from fxai.schema.parsing import containers_in, is_plain, plain_faults
 
 if TYPE_CHECKING:
     from fxai.schema.engine import Engine
@@ -181,7 +181,7 @@ def _check(plain: object) -> bytes:
         text = b""  # `plain_faults` finds the errors
     if len(text) > MAX_BYTES:
         _hold_sound((Fault("", f"at most {MAX_BYTES} bytes of JSON", f"{len(text)} bytes"),))
-    if text.count(b"[") + text.count(b"{") > MAX_CONTAINERS and containers_in(plain, MAX_CONTAINERS) > MAX_CONTAINERS:
+    if text.count(b"[") + text.count(b"{") > MAX_CONTAINERS and containers_in(text) > MAX_CONTAINERS:
         _hold_sound((Fault("", f"at most {MAX_CONTAINERS} arrays and objects in one document", "more"),))
     if not is_plain(plain):
         _hold_sound(plain_faults(plain))

@@ -201,6 +201,12 @@ def _values_in(text: bytes | str, most: int) -> int:
     return 1 + rest.count(b",") + rest.count(b"[") + rest.count(b"{") - empty
 
 
+def containers_in(text: bytes | str) -> int:
+    """Return the number of arrays and objects in JSON text."""
+    rest = _outside(text, _NO_BRACKETS)
+    return rest.count(b"[") + rest.count(b"{")
+
+
 def _outside(text: bytes | str, dropped: bytes) -> bytes:
     """Return the text outside strings without the dropped bytes. A quote replaces each string."""
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
