@@ -61,16 +61,10 @@ ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 
 _DECODE: Final = msgspec.json.Decoder().decode
 _LARGE: Final = 2048
+_TAGS: Final = 'Tag each class to distinguish their values: `class A(msgspec.Struct, tag=True)` writes "type": "A".'
+_CODEC: Final = "Change the type, or declare a codec: Annotated[..., Schema.codec(wire=…, decode=…, encode=…)]."
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf(inity)?)", re.IGNORECASE)
 _TOO_DEEP: Final = too_deep(MAX_LEVELS)
-
-
-def _remedy(message: str) -> str:
-    """Return the remedy for a type that msgspec refuses."""
-    if "must be tagged" in message or "more than one dict-like type" in message:
-        tagged = "class A(msgspec.Struct, tag=True)"
-        return f'Tag each class to distinguish their values: `{tagged}` writes "type": "A".'
-    return "Change the type, or declare a codec: Annotated[..., Schema.codec(wire=…, decode=…, encode=…)]."
 
 
 def raise_faults(faults: tuple[Fault, ...]) -> NoReturn:
@@ -144,8 +138,10 @@ class Compiled:
         try:
             return msgspec.json.Decoder(self.wire).decode
         except (TypeError, ValueError, RecursionError, NameError) as error:
-            message = str(error).replace("\n", " ")
-            raise SchemaError(f"cannot create a schema of {self.plan.type!r}: {message}. {_remedy(message)}") from None
+            message, remedy = str(error).replace("\n", " "), _CODEC
+            if "must be tagged" in message or "more than one dict-like type" in message:
+                remedy = _TAGS
+            raise SchemaError(f"cannot create a schema of {self.plan.type!r}: {message}. {remedy}") from None
 
     def _take_finite(self, take: Callable[[Any], Any], data: object) -> Any:
         """Convert data of a type with numbers as keys. `msgspec` accepts the keys `"NaN"` and `"Infinity"`."""

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from fxai.schema.budget import CONVERSION, Work
 from fxai.schema.data import is_array, is_object, number_identity
 from fxai.schema.dialect import CONVERTS, WIRE
-from fxai.schema.part import Check, Checks, Clause, Part, always, is_complete, never
+from fxai.schema.part import Check, Checks, Clause, Part, always, never
 from fxai.schema.pattern import matches
 
 _FEW: Final = 2  # this number of items costs one step
@@ -76,44 +76,28 @@ def _type(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     kinds = rule if is_array(rule) else [rule]
     clause.only(*kinds)
     if "integer" in kinds and "number" not in kinds:
-        clause.by_type[float] = never if to.dialect.name in ("draft-04", WIRE.name) else is_complete
+        is_strict = to.dialect.name in ("draft-04", WIRE.name)
+        clause.by_type[float] = never if is_strict else lambda value, _: value.is_integer()
 
 
-def _limit(
-    kind: str, holds: Callable[[Any], Check], strictly: tuple[str, Callable[[Any], Check]] | None = None
-) -> _Maker:
-    """Return the maker of a bound. In draft 4, the boolean keyword in `strictly` makes the bound exclusive."""
+_BOUNDS: Final[dict[str, Callable[[Any], Check]]] = {
+    "minimum": lambda limit: lambda value, _: value >= limit,
+    "exclusiveMinimum": lambda limit: lambda value, _: value > limit,
+    "maximum": lambda limit: lambda value, _: value <= limit,
+    "exclusiveMaximum": lambda limit: lambda value, _: value < limit,
+    "at least": lambda limit: lambda value, _: len(value) >= limit,
+    "at most": lambda limit: lambda value, _: len(value) <= limit,
+}
+
+
+def _limit(kind: str, bound: str, strict: str = "") -> _Maker:
+    """Return the maker of a bound. In draft 4, the boolean keyword `strict` makes the bound exclusive."""
 
     def make(_: Checks, clause: Clause, limit: Any, schema: Any) -> None:
         if not isinstance(limit, bool):
-            chosen = strictly[1] if strictly is not None and schema.get(strictly[0]) is True else holds
-            clause.add(kind, chosen(limit))
+            clause.add(kind, _BOUNDS[strict if schema.get(strict) is True else bound](limit))
 
     return make
-
-
-def _at_least(limit: Any) -> Check:
-    return lambda value, _: value >= limit
-
-
-def _above(limit: Any) -> Check:
-    return lambda value, _: value > limit
-
-
-def _at_most(limit: Any) -> Check:
-    return lambda value, _: value <= limit
-
-
-def _below(limit: Any) -> Check:
-    return lambda value, _: value < limit
-
-
-def _shortest(limit: Any) -> Check:
-    return lambda value, _: len(value) >= limit
-
-
-def _longest(limit: Any) -> Check:
-    return lambda value, _: len(value) <= limit
 
 
 def is_multiple(value: Any, step: Any) -> bool:
@@ -204,8 +188,10 @@ def _additional(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
     def extras(value: Any, work: Work) -> Iterator[str]:
         work.take(len(value) // _FEW)
         for name in value:
-            if name not in known and not (patterns and _any_found(patterns, name, work)):
-                yield name
+            if name not in known:
+                work.take(_PATTERN * len(patterns))
+                if not any(matches(pattern, name, work) for pattern in patterns):
+                    yield name
 
     if inner.takes is never:
         only_known = None if patterns else lambda value, _: value.keys() <= known
@@ -216,14 +202,6 @@ def _additional(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
             lambda value, work: ((inner, value[name], name) for name in extras(value, work)),
             weight=1 + _PATTERN * len(patterns),
         )
-
-
-def _any_found(patterns: Iterable[str], name: str, work: Work) -> bool:
-    for pattern in patterns:
-        work.take(_PATTERN)
-        if matches(pattern, name, work):
-            return True
-    return False
 
 
 def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: Any) -> None:
@@ -448,7 +426,7 @@ def evaluated_items(part: Part, value: list[Any], work: Work, *, beside: bool = 
 def _at_same_value(part: Part, value: Any, work: Work) -> Iterator[Part]:
     """Iterate over the schemas that apply to the same value and accept it."""
     work.resources.append(part.resource)
-    yield from part.targets(work)
+    yield from (follow(work) for follow in part.follows)
     schema = part.schema
     for name, inner in schema.get("dependentSchemas", {}).items():
         if name in value:
@@ -491,13 +469,13 @@ MAKERS: Final[dict[str, _Maker]] = {
     "enum": _enum,
     "const": _const,
     "type": _type,
-    "minimum": _limit("number", _at_least, ("exclusiveMinimum", _above)),
-    "maximum": _limit("number", _at_most, ("exclusiveMaximum", _below)),
-    "exclusiveMinimum": _limit("number", _above),
-    "exclusiveMaximum": _limit("number", _below),
+    "minimum": _limit("number", "minimum", "exclusiveMinimum"),
+    "maximum": _limit("number", "maximum", "exclusiveMaximum"),
+    "exclusiveMinimum": _limit("number", "exclusiveMinimum"),
+    "exclusiveMaximum": _limit("number", "exclusiveMaximum"),
     "multipleOf": _multiple,
-    "minLength": _limit("string", _shortest),
-    "maxLength": _limit("string", _longest),
+    "minLength": _limit("string", "at least"),
+    "maxLength": _limit("string", "at most"),
     "pattern": _pattern,
     CONVERTS: _converts,
     "properties": _properties,
@@ -505,8 +483,8 @@ MAKERS: Final[dict[str, _Maker]] = {
     "additionalProperties": _additional,
     "patternProperties": _pattern_properties,
     "propertyNames": _names,
-    "minProperties": _limit("object", _shortest),
-    "maxProperties": _limit("object", _longest),
+    "minProperties": _limit("object", "at least"),
+    "maxProperties": _limit("object", "at most"),
     "dependentRequired": _dependent_required,
     "dependentSchemas": _dependent_schemas,
     "dependencies": _dependencies,
@@ -514,8 +492,8 @@ MAKERS: Final[dict[str, _Maker]] = {
     "prefixItems": _locations,
     "additionalItems": _additional_items,
     "contains": _contains,
-    "minItems": _limit("array", _shortest),
-    "maxItems": _limit("array", _longest),
+    "minItems": _limit("array", "at least"),
+    "maxItems": _limit("array", "at most"),
     "uniqueItems": _unique,
     "allOf": _all_of,
     "anyOf": _any_of,

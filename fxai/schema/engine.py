@@ -2,7 +2,7 @@
 
 Each schema of a document becomes a `Part` with a function that decides whether a value is valid. The function counts
 its steps. In a long validation, the engine stores its decisions about values, because schemas can multiply over the
-data. `fxai.schema.breach` reads the same parts to find the errors of an invalid value.
+data. `fxai.schema.validation` reads the same parts to find the errors of an invalid value.
 
 A reference leads into the document or to a metaschema of `jsonschema`. fxai fetches nothing.
 

@@ -26,7 +26,6 @@ from uuid import UUID
 import msgspec
 from msgspec import inspect as nodes
 
-from fxai.schema.breach import Finder
 from fxai.schema.budget import MAX_FAULTS, ExhaustedError
 from fxai.schema.constraint import Converter
 from fxai.schema.data import is_array, is_object
@@ -35,7 +34,7 @@ from fxai.schema.engine import Engine, UnresolvedError
 from fxai.schema.fault import NOTHING, Fault, describe, found_in, pointer_to, unwrap
 from fxai.schema.parsing import REFUSALS, builtin, plain_faults
 from fxai.schema.plan import mirrored_class
-from fxai.schema.validation import explain
+from fxai.schema.validation import Finder, explain
 
 _CLASSES = (nodes.StructType, nodes.DataclassType, nodes.TypedDictType, nodes.NamedTupleType)
 _ABSENT: Final = object()

@@ -145,10 +145,6 @@ def quantity(count: float, unit: str) -> str:
     return f"{number} {unit if count == 1 else {'property': 'properties'}.get(unit, unit + 's')}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _SHORTEST else f"{text[: _SHORTEST - 20]}… ({len(text)} characters)"
-
-
 def _found_number(value: float) -> str:
     if isinstance(value, int):
         if value.bit_length() > 512:
@@ -170,7 +166,8 @@ def found_in(value: object) -> str:
     kind = type(value)
     if kind is str:
         text: Any = value
-        return f"string {text!r}" if len(text) <= _SHORTEST else f"string {_short(text)!r}"
+        shown = text if len(text) <= _SHORTEST else f"{text[: _SHORTEST - 20]}… ({len(text)} characters)"
+        return f"string {shown!r}"
     if value is None:
         return "null"
     if isinstance(value, bool):

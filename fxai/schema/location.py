@@ -376,25 +376,22 @@ class DocumentReader:
             LocationError: If the reader cannot follow a reference.
         """
         found: dict[tuple[str, frozenset[str]], Site] = {}
-        for site in location:
-            self._gather(site, found)
+        pending = [*reversed(location)]
+        while pending:
+            site = pending.pop()
+            self.steps.take(1, site.pointer)
+            if site.key in found:
+                continue
+            hidden = self.dialect.ref_alone and "$ref" in site
+            if not hidden:
+                found[site.key] = site
+                pending += reversed([*_branches(site, "allOf")])
+            for keyword in ("$dynamicRef", "$recursiveRef"):
+                if keyword in site:
+                    raise LocationError(site.pointer, keyword, "the target depends on the validation, so use $ref")
+            if "$ref" in site:
+                pending.append(self.follow(site))
         return list(found.values())
-
-    def _gather(self, site: Site, found: dict[tuple[str, frozenset[str]], Site]) -> None:
-        self.steps.take(1, site.pointer)
-        if site.key in found:
-            return
-        hidden = self.dialect.ref_alone and "$ref" in site
-        if not hidden:
-            found[site.key] = site
-        for keyword in ("$dynamicRef", "$recursiveRef"):
-            if keyword in site:
-                raise LocationError(site.pointer, keyword, "the target depends on the validation, so use $ref")
-        if "$ref" in site:
-            self._gather(self.follow(site), found)
-        if not hidden:
-            for inner in _branches(site, "allOf"):
-                self._gather(inner, found)
 
     def evaluated_names(self, site: Site) -> Container[str]:
         """Return the names that an object can have if `unevaluatedProperties` is false. Otherwise, return all names."""
@@ -409,29 +406,25 @@ class DocumentReader:
 
     def declared_names(self, site: Site) -> set[str]:
         """Return the names of properties that a schema and its applied schemas declare for the same value."""
-        return set(self._declared_names(site, set()))
-
-    def _declared_names(self, site: Site, seen: set[str]) -> Iterator[str]:
-        self.steps.take(1, site.pointer)
-        if site.pointer in seen or not is_object(site.schema):
-            return
-        seen.add(site.pointer)
-        yield from site.get("properties", {})
-        for keyword in ("patternProperties", "additionalProperties", "propertyNames"):
-            if isinstance(site.get(keyword), dict):
-                yield f"{site.pointer}/{keyword}"  # marks other properties
-        if "$ref" in site:
-            yield from self._declared_names(self.follow(site), seen)
-        for keyword in ("allOf", "anyOf", "oneOf"):
-            for inner in _branches(site, keyword):
-                yield from self._declared_names(inner, seen)
-        for keyword in ("if", "then", "else", "not"):
-            if keyword in site:
-                yield from self._declared_names(site.under(keyword), seen)
-        for keyword in ("dependentSchemas", "dependencies"):
-            for name, inner in site.get(keyword, {}).items():
-                if is_object(inner):
-                    yield from self._declared_names(site.under(keyword, name), seen)
+        names, seen, pending = set[str](), set[str](), [site]
+        while pending:
+            site = pending.pop()
+            self.steps.take(1, site.pointer)
+            if site.pointer in seen or not is_object(site.schema):
+                continue
+            seen.add(site.pointer)
+            names.update(site.get("properties", {}))
+            for keyword in ("patternProperties", "additionalProperties", "propertyNames"):
+                if isinstance(site.get(keyword), dict):
+                    names.add(f"{site.pointer}/{keyword}")  # marks other properties
+            if "$ref" in site:
+                pending.append(self.follow(site))
+            for keyword in ("allOf", "anyOf", "oneOf"):
+                pending += _branches(site, keyword)
+            pending += [site.under(keyword) for keyword in ("if", "then", "else", "not") if keyword in site]
+            for keyword in ("dependentSchemas", "dependencies"):
+                pending += [site.under(keyword, name) for name in site.get(keyword, {})]
+        return names
 
 
 def _branches(site: Site, keyword: str) -> Iterator[Site]:

@@ -18,7 +18,6 @@ from typing import Any, Final
 import msgspec
 from returns.result import Success
 
-from fxai.schema.breach import Breach, EnoughError, Finder
 from fxai.schema.budget import ExhaustedError, Work, with_stack
 from fxai.schema.data import copy_data, is_array
 from fxai.schema.fault import Fault, in_order, pointer_tokens
@@ -26,6 +25,7 @@ from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
 from fxai.schema.part import Part
 from fxai.schema.pattern import PatternTimeoutError
+from fxai.schema.validation import Breach, EnoughError, Finder
 
 _MOST_INSIDE: Final = 4
 _TEXT: Final = 10  # steps of a text, in addition to one step for each 256 characters
@@ -58,7 +58,7 @@ def _read(root: Part, data: Any, limits: Limits) -> tuple[Any, tuple[str, ...]]:
         breaches = work.found
         refusals += breaches
         texts = {one.pointer: one.value for one in _about_texts(breaches) if one.pointer not in locations}
-        if not [*_parse_all(value, texts, locations, limits, work)]:
+        if not _parse_all(value, texts, locations, limits, work):
             _put_back(value, locations, breaches)
             break
         work = Finder(work.left)
@@ -70,17 +70,19 @@ def _read(root: Part, data: Any, limits: Limits) -> tuple[Any, tuple[str, ...]]:
     return value[""], tuple(one.pointer for one in ordered)
 
 
-def _parse_all(
-    value: Any, texts: dict[str, str], locations: dict[str, str], limits: Limits, work: Work
-) -> Iterator[str]:
-    """Replace the strings that are JSON text, and iterate over their locations."""
+def _parse_all(value: Any, texts: dict[str, str], locations: dict[str, str], limits: Limits, work: Work) -> bool:
+    """Replace the strings that are JSON text, and add their locations. Return True if at least one string is."""
+    before = len(locations)
     for pointer, text in texts.items():
         work.take(_TEXT + len(text) // _PIECE)
-        parsed = _parse(text, pointer, locations, limits)
-        if isinstance(parsed, Success):
-            _put(value, pointer, parsed.unwrap())
-            locations[pointer] = text
-            yield pointer
+        around = sum(pointer.startswith(f"{location}/") for location in locations)
+        levels = limits.max_depth - pointer.count("/")
+        if around < _MOST_INSIDE and levels > 0:
+            parsed = parse_json(text, msgspec.structs.replace(limits, max_depth=levels))
+            if isinstance(parsed, Success):
+                _put(value, pointer, parsed.unwrap())
+                locations[pointer] = text
+    return len(locations) > before
 
 
 def _put_back(value: Any, locations: dict[str, str], breaches: list[Breach]) -> None:
@@ -124,15 +126,6 @@ def _refuses_strings(breach: Breach) -> bool:
     if breach.branches:
         return all(any(map(_refuses_strings, branch)) for branch in breach.branches)
     return breach.keyword == "type"
-
-
-def _parse(text: str, pointer: str, locations: Iterable[str], limits: Limits) -> Any:
-    """Return the result of parsing a text, or None if it nests too deep."""
-    around = sum(pointer.startswith(f"{location}/") for location in locations)
-    levels = limits.max_depth - pointer.count("/")
-    if around >= _MOST_INSIDE or levels < 1:
-        return None
-    return parse_json(text, msgspec.structs.replace(limits, max_depth=levels))
 
 
 def _put(holder: Any, pointer: str, value: Any) -> None:

@@ -11,7 +11,7 @@ A visit of a value by a schema costs a step, and each keyword of the schema cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, final
 
@@ -158,11 +158,6 @@ def _once_more(checks: Iterable[Check], value: Any, work: Work) -> bool:
         raise ExhaustedError from None
 
 
-def is_complete(value: float, _: Work) -> bool:
-    """Return True if a number is an integer."""
-    return value.is_integer()
-
-
 Follow: TypeAlias = "Callable[[Work | None], Part]"
 """A function that returns the target of a reference in the current decision."""
 
@@ -236,12 +231,3 @@ class Part:
     def under(self, schema: Any) -> Part:
         """Return the part of a schema inside this schema."""
         return self.engine.part(schema)
-
-    def targets(self, work: Work | None = None) -> Iterator[Part]:
-        """Iterate over the targets of the references in this schema.
-
-        Args:
-            work: The current decision. Its `resources` select the target of a dynamic reference. Default: None.
-        """
-        for follow in self.follows:
-            yield follow(work)

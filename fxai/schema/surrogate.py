@@ -40,7 +40,10 @@ def is_whole_text(text: str) -> bool:
 
 def mend_text(text: str) -> str:
     """Replace each half of a surrogate pair with U+FFFD. Return a string without halves unchanged."""
-    return text if is_whole_text(text) else _HALF.sub("\ufffd", re.sub(_PAIR, _join, text))
+    if is_whole_text(text):
+        return text
+    joined = re.sub(_PAIR, lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    return _HALF.sub("\ufffd", joined)
 
 
 def mend_json(text: str) -> str:
@@ -50,10 +53,6 @@ def mend_json(text: str) -> str:
     ('"a\\ufffd"', '"\\ud83d\\ude00"', '"\\\\ud83d"')
     """
     return re.sub(ESCAPES, lambda found: found[0] if found["half"] is None else "\\ufffd", text)
-
-
-def _join(pair: re.Match[str]) -> str:
-    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def mend_data(value: _T) -> _T:
