@@ -38,7 +38,6 @@ from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, fo
 from fxai.schema.parsing import (
     REFUSALS,
     Limits,
-    builtin,
     is_plain,
     parse_whole,
     plain_faults,
@@ -60,7 +59,6 @@ ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 """The types of plain JSON data."""
 
 _DECODE: Final = msgspec.json.Decoder().decode
-_LARGE: Final = 2048
 _TAGS: Final = 'Tag each class to distinguish their values: `class A(msgspec.Struct, tag=True)` writes "type": "A".'
 _CODEC: Final = "Change the type, or declare a codec: Annotated[..., Schema.codec(wire=…, decode=…, encode=…)]."
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf(inity)?)", re.IGNORECASE)
@@ -94,7 +92,6 @@ class Compiled:
         "_document",
         "_explainer",
         "_open_ended",
-        "_plain_forms",
         "_sound",
         "atom",
         "checked",
@@ -118,7 +115,6 @@ class Compiled:
         self.checked: bool = survey.open_ended or survey.floats
         self._open_ended = survey.open_ended
         self._sound = self.plan.step is not None and self.plan.step.sound
-        self._plain_forms = not (survey.listed or survey.blurred)
         self.read: Callable[[bytes | str], Any] = self._decoder()
         self.take: Callable[[Any], Any] = partial(msgspec.convert, type=self.wire, str_keys=True)
         if self.wire is Never or self.wire is Any:
@@ -277,21 +273,7 @@ class Compiled:
             DecodeError: If the value is not of the type.
         """
         wire = value if self.direct else self._outward(value)
-        if self._sound:
-            return wire
-        large = self._of_large(wire) if self._plain_forms else None
-        return _DECODE(self._write(wire)) if large is None else large
-
-    def _of_large(self, wire: Any) -> Any:
-        """Return the plain data of a large value without parsing its text, or None if fxai cannot prove the result."""
-        try:
-            text = written(wire)
-            if len(text) < _LARGE or b"null" in text:  # null may have been NaN
-                return None
-            data = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
-            return data if self.take(data) == wire else None
-        except (*REFUSALS, RecursionError):
-            return None
+        return wire if self._sound else self._write(wire, self.take)[1]
 
     def encode_text(self, value: Any) -> bytes:
         """Return the JSON text of a value.
@@ -300,7 +282,7 @@ class Compiled:
             DecodeError: If the value is not of the type.
         """
         wire = value if self.direct else self._outward(value)
-        return written(wire) if self._sound else self._write(wire)
+        return written(wire) if self._sound else self._write(wire)[0]
 
     def _outward(self, value: Any) -> Any:
         step = self._step
@@ -314,20 +296,24 @@ class Compiled:
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None
 
-    def _write(self, wire: Any) -> bytes:
-        """Return the text of a wire value. If the text decodes to an equal value, the value is of the type."""
+    def _write(self, wire: Any, take: Callable[[Any], Any] | None = None) -> tuple[bytes, Any]:
+        """Return the text of a wire value, and its data if `take` converts data.
+
+        If the text or the data converts to an equal value, the value is of the type.
+        """
         text: bytes | None = None
         why: Exception | None = None
         try:
-            text = written(wire)
-            if self.read(text) == wire and not self.plan.survey.blurred:
-                return text
-        except RecursionError:
-            raise DecodeError(_TOO_DEEP) from None
-        except REFUSALS as error:
-            why = error
-        try:
-            return self._text_or_raise(wire, text, why)
+            try:
+                text = written(wire)
+                data = None if take is None else _DECODE(text)
+                again = self.read(text) if take is None else take(data)
+                if again == wire and not self.plan.survey.blurred:
+                    return text, data
+            except REFUSALS as error:
+                why = error
+            text = self._text_or_raise(wire, text, why)
+            return text, None if take is None else _DECODE(text)
         except RecursionError:
             raise DecodeError(_TOO_DEEP) from None
 

@@ -426,7 +426,7 @@ def evaluated_items(part: Part, value: list[Any], work: Work, *, beside: bool = 
 def _at_same_value(part: Part, value: Any, work: Work) -> Iterator[Part]:
     """Iterate over the schemas that apply to the same value and accept it."""
     work.resources.append(part.resource)
-    yield from (follow(work) for follow in part.follows)
+    yield from part.targets(work)
     schema = part.schema
     for name, inner in schema.get("dependentSchemas", {}).items():
         if name in value:

@@ -11,7 +11,7 @@ A visit of a value by a schema costs a step, and each keyword of the schema cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, final
 
@@ -231,3 +231,11 @@ class Part:
     def under(self, schema: Any) -> Part:
         """Return the part of a schema inside this schema."""
         return self.engine.part(schema)
+
+    def targets(self, work: Work | None = None) -> Iterator[Part]:
+        """Iterate over the targets of the references in this schema.
+
+        Args:
+            work: The current decision. Its `resources` select the target of a dynamic reference. Default: None.
+        """
+        return (follow(work) for follow in self.follows)
