@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeAlias, cast, final
 
 import msgspec
 
@@ -244,7 +244,7 @@ class Compiled:
 
     def inward(self, wire: Any, refuse: Refuse) -> Any:
         """Return the Python value of a wire value, by the conversions of the plan."""
-        step = self._step
+        step = cast(Conversion, self.plan.step)
         with shared_matcher():
             try:
                 try:
@@ -258,11 +258,6 @@ class Compiled:
                     return refuse(faults)
             except RecursionError:
                 return refuse(_TOO_DEEP.faults)
-
-    @property
-    def _step(self) -> Conversion:
-        assert self.plan.step is not None
-        return self.plan.step
 
     # ---- encoding
 
@@ -285,7 +280,7 @@ class Compiled:
         return written(wire) if self._sound else self._write(wire)[0]
 
     def _outward(self, value: Any) -> Any:
-        step = self._step
+        step = cast(Conversion, self.plan.step)
         with shared_matcher():
             try:
                 try:

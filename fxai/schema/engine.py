@@ -37,6 +37,7 @@ class Engine:
     Attributes:
         root: The part of the document itself.
         dialect: The dialect of the current schema during the compilation.
+        is_dynamic: True if the target of a reference can depend on the way to it.
     """
 
     __slots__ = (
@@ -47,8 +48,8 @@ class Engine:
         "_parts",
         "_pending",
         "_references",
-        "_tracks",
         "dialect",
+        "is_dynamic",
         "root",
     )
 
@@ -61,17 +62,12 @@ class Engine:
         self._parts: dict[int, Part] = {}
         self._pending: list[Part] = []
         self._lock = threading.RLock()
-        self._tracks = dialect is LATEST and _is_dynamic(document)
+        self.is_dynamic: bool = dialect is LATEST and _is_dynamic(document)
         self.dialect: Dialect = dialect_of(document, dialect)
         self._enter(document, "", "", self.dialect)
         self.root: Part = self.part(document)
 
     # ---- the schemas of the document
-
-    @property
-    def is_dynamic(self) -> bool:
-        """True if the target of a reference can depend on the way to it."""
-        return self._tracks
 
     def _enter(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
         """Store the dialect, the resource, and the names of a schema and of all schemas inside it."""
@@ -132,7 +128,7 @@ class Engine:
             for keyword in part.schema:
                 self._add(part, keyword)
             check, part.free = join(part.clauses.values())
-            part.takes = _within(part.resource, check) if self._tracks else check
+            part.takes = _within(part.resource, check) if self.is_dynamic else check
         finally:
             self.dialect = around
 
@@ -212,7 +208,7 @@ class Engine:
         def check(value: Any, work: Work) -> bool:
             if work.left > REMEMBERED or not (is_object(value) or is_array(value)):
                 return find(work).takes(value, work)
-            key = (id(part), id(value), *(work.resources if self._tracks else ()))
+            key = (id(part), id(value), *(work.resources if self.is_dynamic else ()))
             known = work.known.get(key)
             if known is None:
                 known = work.known[key] = find(work).takes(value, work)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final, NoReturn, cast, final
@@ -226,36 +227,22 @@ def _within_keys(text: bytes | str) -> None:
     import json
 
     try:
-        faults = _doubled_keys(json.loads(text, object_pairs_hook=_Pairs))
+        faults = tuple(dict.fromkeys(_doubled_keys(json.loads(text, object_pairs_hook=_Pairs), "")))
     except (ValueError, RecursionError):
         return  # not JSON, or too deep: the decoder reports it
     if faults:
-        raise DecodeError(DecodeFailure(tuple(faults)))
+        raise DecodeError(DecodeFailure(faults))
 
 
-def _doubled_keys(root: object) -> list[Fault]:
-    faults: list[Fault] = []
-    waiting: list[tuple[str, object]] = [("", root)]
-    while waiting:
-        pointer, value = waiting.pop()
-        if isinstance(value, _Pairs):
-            seen: dict[str, int] = {}
-            for key, _ in value:
-                seen[key] = seen.get(key, 0) + 1
-            faults += [
-                Fault(
-                    pointer_to(pointer, key),
-                    "each key once",
-                    f"key {key!r} {'twice' if count == 2 else f'{count} times'}",
-                )
-                for key, count in seen.items()
-                if count > 1
-            ]
-            waiting += [(pointer_to(pointer, key), item) for key, item in reversed(value)]
-        elif is_array(value):
-            items = value
-            waiting += [(pointer_to(pointer, i), items[i]) for i in range(len(items) - 1, -1, -1)]
-    return list(dict.fromkeys(faults))
+def _doubled_keys(value: object, pointer: str) -> Iterator[Fault]:
+    if isinstance(value, _Pairs):
+        for key, count in Counter(key for key, _ in value).items():
+            if count > 1:
+                times = "twice" if count == 2 else f"{count} times"
+                yield Fault(pointer_to(pointer, key), "each key once", f"key {key!r} {times}")
+    members = value if isinstance(value, _Pairs) else enumerate(value) if is_array(value) else ()
+    for token, item in members:
+        yield from _doubled_keys(item, pointer_to(pointer, token))
 
 
 def _fail(text: bytes | str, limits: Limits) -> NoReturn:

@@ -29,7 +29,6 @@ from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.parsing import LIMITS, parse_json_unsafe
 
 if TYPE_CHECKING:
-    from fxai.schema.engine import Engine
     from fxai.schema.part import Part
 
 OpenKind: TypeAlias = Literal["{", "[", '"']
@@ -141,7 +140,8 @@ class JsonReader:
         self.is_broken: bool = False
         """True if the text is not the beginning of a JSON text, or is nested too deeply."""
         self._listener = listener
-        self._members = None if document is None else _Members.of(document)
+        engine = None if document is None else engine_of(document)
+        self._members = None if engine is None or engine.is_dynamic else _Members(engine.root)
         root = _NO_PARTS if self._members is None else self._members.root
         self._top = _Opened("[", 0, "", root, None)  # its only member is the whole value
         self._stack = [self._top]
@@ -343,16 +343,9 @@ class _Members:
     Members whose schemas depend on other members have no schema here: fxai validates them with the enclosing member.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, root: Part) -> None:
         self._known: dict[tuple[int, ...], tuple[Part, ...]] = {}
-        self.root = self._all((engine.root,))
-
-    @staticmethod
-    def of(document: JsonSchema) -> _Members | None:
-        """Return the members of a document, or None if the schemas depend on the way to a member."""
-        engine = engine_of(document)
-        return None if engine.is_dynamic else _Members(engine)
+        self.root = self._all((root,))
 
     def inside(self, parts: tuple[Part, ...], key: str | int) -> tuple[Part, ...]:
         """Return the schemas of a member of a value."""

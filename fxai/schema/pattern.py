@@ -108,7 +108,8 @@ def expansion(pattern: str) -> int:
     for found in re.finditer(_TOKEN, pattern):  # faster than the generator `tokens`
         kind, text = found.lastgroup, found[0]
         if kind == "times":
-            last = min(last * _copies(text, simple=simple), _FAR)
+            least, most = _counts(text)
+            last = min(last * max(least + 1, min(most or 0, _MOST_OF_ONE if simple else _FAR)), _FAR)
         elif kind == "open":
             groups.append(whole + last)
             whole, last = max(len(text) - 2, 0), 0
@@ -123,14 +124,13 @@ def expansion(pattern: str) -> int:
     return whole + last + sum(groups)
 
 
-def _copies(times: str, *, simple: bool) -> int:
-    """Return the number of copies of the repeated part in the expansion of a quantifier."""
+def _counts(times: str) -> tuple[int, int | None]:
+    """Return the minimum and the maximum of a quantifier. The maximum is None without an end."""
     counts = re.fullmatch(_COUNTS, times)
     if counts is None:
-        return 2 if times == "+" else 1
+        return int(times == "+"), 1 if times == "?" else None
     least = int(counts["least"][:9])
-    most = int(counts["most"][:9]) if counts["most"] else least
-    return max(least + 1, min(most, _MOST_OF_ONE) if simple else most)
+    return least, int(counts["most"][:9]) if counts["most"] else None if counts["open"] else least
 
 
 # ---- the meaning of a pattern
@@ -359,17 +359,13 @@ class _Group:
         """Repeat the previous part. If the previous token is also a quantifier, `?` and `+` modify it."""
         if not self.parts:
             raise PatternError(f"missing expression before {text!r}")
-        counts = re.fullmatch(_COUNTS, text)
-        if again and counts is None:
+        if again and text[0] != "{":
             if text != "?" and isinstance(self.parts[-1], Repeat):
                 self.parts[-1] = msgspec.structs.replace(self.parts[-1], possessive=True)
             return
-        least, most = (int(text == "+"), 1 if text == "?" else None)
-        if counts is not None:
-            least = int(counts["least"][:9])
-            most = int(counts["most"][:9]) if counts["most"] else None if counts["open"] else least
-            if most is not None and most < least:
-                raise PatternError(f"the maximum of the repetition {text} is less than its minimum")
+        least, most = _counts(text)
+        if most is not None and most < least:
+            raise PatternError(f"the maximum of the repetition {text} is less than its minimum")
         self.parts[-1] = Repeat(self.parts[-1], least, most)
 
     def node(self) -> Series | Alternation | Other:
