@@ -194,8 +194,8 @@ def _additional(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
                     yield name
 
     if inner.takes is never:
-        only_known = None if patterns else lambda value, _: value.keys() <= known
-        clause.refuse(extras, only_known, 1 + _PATTERN * len(patterns) + len(known) // _LIST)
+        check: Check | None = None if patterns else lambda value, _: value.keys() <= known
+        clause.refuse(extras, check, 1 + _PATTERN * len(patterns) + len(known) // _LIST)
     elif inner.takes is not always:
         clause.visit(
             "object",

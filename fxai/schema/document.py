@@ -58,9 +58,9 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
     """Return the errors that make a JSON value unusable as a JSON Schema. `()` if the document is usable."""
     if not isinstance(document, (dict, bool)):
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
-    if deeper_than(document, MAX_LEVELS):
-        return plain_faults(document)
     known = cast("Any", document)
+    if deeper_than(known, MAX_LEVELS):
+        return plain_faults(known)
     check = _DocumentCheck(known)
     try:
         check.run()
@@ -165,7 +165,12 @@ class _DocumentCheck:
         for pattern in (schema.get("pattern"), *(named if is_object(named) else ())):
             if isinstance(pattern, str) and pattern not in self.patterns:
                 self.patterns.add(pattern)
-                self.expanded += _cost(pattern, alone=self.shapes)
+                try:
+                    cost = expansion(pattern)
+                except ValueError:
+                    cost = MAX_PATTERN + 1
+                if not self.shapes or cost <= MAX_PATTERN:  # otherwise, the check of the shapes refuses the pattern
+                    self.expanded += _OF_ITSELF + cost
         if self.expanded > MAX_PATTERN:
             self._stop(pointer, f"at most {MAX_PATTERN} characters in all patterns with expanded repetitions")
         elif self.shapes:
@@ -234,15 +239,6 @@ _POINTERS: Final = f"JSON pointers to schemas of at most {MAX_POINTER} character
 def _times(schema: dict[str, Any]) -> int:
     """Return the number of times that a schema applies its inner schemas to its value."""
     return _AGAIN if _LOOKS_AGAIN & schema.keys() else 1
-
-
-def _cost(pattern: str, *, alone: bool) -> int:
-    """Return the cost of a pattern, or 0 if another check refuses the pattern (`alone`) because of its cost."""
-    try:
-        cost = _OF_ITSELF + expansion(pattern)
-    except ValueError:
-        cost = MAX_PATTERN + _OF_ITSELF + 1
-    return 0 if alone and cost - _OF_ITSELF > MAX_PATTERN else cost
 
 
 def _shape_faults(schema: dict[str, Any], pointer: str, dialect: Dialect) -> Iterator[Fault]:

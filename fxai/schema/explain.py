@@ -16,11 +16,12 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Collection, Iterator, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import islice, repeat
-from typing import Annotated, Any, Final, Literal, final
+from typing import Annotated, Any, Final, Literal, cast, final
 from uuid import UUID
 
 import msgspec
@@ -125,7 +126,7 @@ class _Writer:
         """Return the schema of a type with the keywords that `Annotated` adds. It can still be incomplete."""
         added: dict[str, Any] = {}
         while isinstance(node, nodes.Metadata):
-            added |= node.extra_json_schema or {}
+            added |= cast("dict[str, Any]", node.extra_json_schema or {})
             node = node.type
         if isinstance(node, _CLASSES):
             known = self.classes.get(id(node))
@@ -159,7 +160,7 @@ class _Writer:
         if shape.keys().isdisjoint(("format", "contentEncoding")):
             return {}
         tp = _leaf_type(node)
-        return {CONVERTS: Converter(lambda text: _takes(tp, text), expectation(node))}
+        return {CONVERTS: Converter(partial(_takes, tp), expectation(node))}
 
     def _alternatives(self, node: nodes.UnionType) -> Iterator[dict[str, Any]]:
         """Iterate over the alternatives in the order of `msgspec`. Two structs or more require their tags."""
@@ -175,8 +176,10 @@ class _Writer:
 
 def _shape_of(node: nodes.Type) -> dict[str, Any]:
     """Return the keywords of a type without the schemas inside it."""
-    if isinstance(node, (nodes.LiteralType, nodes.EnumType)):
-        return {"enum": _values_of(node)}
+    if isinstance(node, nodes.LiteralType):
+        return {"enum": [*node.values]}
+    if isinstance(node, nodes.EnumType):
+        return {"enum": sorted(one.value for one in node.cls)}
     if isinstance(node, nodes.TupleType):
         return {"type": "array", "minItems": len(node.item_types), "maxItems": len(node.item_types)}
     if isinstance(node, _CLASSES) and _is_array(node):
@@ -201,10 +204,6 @@ def _is_array(node: Any) -> bool:
     return isinstance(node, nodes.NamedTupleType) or getattr(node, "array_like", False)
 
 
-def _values_of(node: nodes.LiteralType | nodes.EnumType) -> list[Any]:
-    return list(node.values) if isinstance(node, nodes.LiteralType) else sorted(one.value for one in node.cls)
-
-
 def _key_of(node: nodes.Type) -> dict[str, Any] | bool:
     """Return the JSON Schema of the names of an object, which `msgspec` converts to keys."""
     tp = _leaf_type(node)
@@ -213,8 +212,12 @@ def _key_of(node: nodes.Type) -> dict[str, Any] | bool:
     if tp is None:
         return True
     mapping: Any = dict
-    key = _FINITE if tp is float else tp
-    return {CONVERTS: Converter(lambda name: _takes(mapping[key, None], {name: None}), expectation(node))}
+    keyed: Any = mapping[_FINITE if tp is float else tp, None]
+
+    def accepts(name: str) -> bool:
+        return _takes(keyed, {name: None})
+
+    return {CONVERTS: Converter(accepts, expectation(node))}
 
 
 def expectation(node: nodes.Type) -> str:
@@ -258,10 +261,11 @@ def _value_faults(node: nodes.Type, value: Any, pointer: str) -> Iterator[Fault]
     elif isinstance(node, _CLASSES):
         yield from _member_faults(node, value, pointer)
     elif isinstance(node, (nodes.DictType, nodes.FrozenDictType)):
-        if not isinstance(value, dict):
+        if not is_object(value):
             yield Fault(pointer, expectation(node), found_in(value))
             return
-        for name, item in value.items():
+        names: dict[Any, Any] = value
+        for name, item in names.items():
             location = pointer_to(pointer, str(name))
             if any(_value_faults(node.key_type, name, "")):
                 yield Fault(location, f"a key that is {expectation(node.key_type)}", found_in(name))
@@ -279,10 +283,11 @@ def _item_faults(node: nodes.CollectionType | nodes.TupleType, value: Any, point
     if not isinstance(value, Set if is_set else (list, tuple)):
         yield Fault(pointer, "set" if is_set else expectation(node), found_in(value))
         return
-    if isinstance(node, nodes.TupleType) and len(value) != len(node.item_types):
-        yield Fault(pointer, expectation(node), found_in(value))
+    items = cast("Collection[Any]", value)
+    if isinstance(node, nodes.TupleType) and len(items) != len(node.item_types):
+        yield Fault(pointer, expectation(node), found_in(items))
     inner = node.item_types if isinstance(node, nodes.TupleType) else repeat(node.item_type)
-    for index, (tp, item) in enumerate(zip(inner, value, strict=False)):
+    for index, (tp, item) in enumerate(zip(inner, items, strict=False)):
         yield from _value_faults(tp, item, f"{pointer}/{index}")
 
 

@@ -356,7 +356,8 @@ def _members(value: Any) -> list[tuple[str | int | None, Any]] | tuple[str, str]
     if isinstance(value, (list, tuple, set, frozenset)):
         return [*enumerate(cast("list[Any]", value))]
     if is_object(value):
-        names: list[Any] = [key if isinstance(key, str) else _key(key) for key in value]
+        keys: dict[Any, Any] = value
+        names: list[Any] = [key if isinstance(key, str) else _key(key) for key in keys]
         if None in names:
             key = next(key for key, name in zip(value, names, strict=True) if name is None)
             return "string keys", f"a key that is {found_in(key)}"

@@ -169,9 +169,11 @@ class Checks(Protocol):
 
     def of(self, schema: Any, /) -> Part:
         """Return the part of a schema inside the schema that the engine currently compiles."""
+        ...
 
     def part(self, schema: Any, /) -> Part:
         """Return the compiled form of a schema of the document."""
+        ...
 
     def number(self, value: Any, /) -> object:
         """Return the number of a constant."""
@@ -181,6 +183,7 @@ class Checks(Protocol):
 
     def resource_of(self, schema: Any, default: str, /) -> str:
         """Return the base URI of the references in a schema."""
+        ...
 
     def target(self, resource: str, reference: str, /) -> Any:
         """Return the target of a reference."""

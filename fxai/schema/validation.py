@@ -374,17 +374,12 @@ def _leaves(breach: Breach) -> list[_Leaf]:
             continue
         rest = tuple(one for one in branch if one is not inner)
         around = breach.follow(schema)
+        if is_object(around):
+            around = {key: words for key, words in around.items() if key not in ("anyOf", "oneOf")}
         found += [
-            _Leaf({"allOf": [_without_union(around), inner.follow(leaf.schema)]}, (*rest, *leaf.breaches))
-            for leaf in _leaves(inner)
+            _Leaf({"allOf": [around, inner.follow(leaf.schema)]}, (*rest, *leaf.breaches)) for leaf in _leaves(inner)
         ]
     return found
-
-
-def _without_union(schema: Any) -> Any:
-    return (
-        {key: words for key, words in schema.items() if key not in ("anyOf", "oneOf")} if is_object(schema) else schema
-    )
 
 
 def _is_of_another_kind(inner: Breach, outer: Breach) -> bool:
