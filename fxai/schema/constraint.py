@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from fxai.schema.budget import CONVERSION, Work
 from fxai.schema.data import is_array, is_object, number_identity
 from fxai.schema.dialect import CONVERTS, WIRE
+from fxai.schema.fault import pointer_to
 from fxai.schema.part import Check, Checks, Clause, Part, always, never
 from fxai.schema.pattern import matches
 
@@ -146,13 +147,14 @@ def _converts(_: Checks, clause: Clause, converter: Converter, __: Any) -> None:
 def _properties(to: Checks, clause: Clause, properties: Any, _: Any) -> None:
     parts = {name: to.of(inner) for name, inner in properties.items()}
     rows = tuple((name, part.free | _MISSING, part.takes) for name, part in parts.items())
+    located = {name: (part, pointer_to("", name)) for name, part in parts.items()}
     few = len(rows) * 2 // 3
 
     def visits(value: Any, _: Work) -> Iterator[tuple[Part, Any, str]]:
         for name, item in value.items():
-            part = parts.get(name)
-            if part is not None and type(item) not in part.free:
-                yield part, item, name
+            known = located.get(name)
+            if known is not None and type(item) not in known[0].free:
+                yield known[0], item, known[1]
 
     def check(value: Any, work: Work) -> bool:
         if len(value) < few:
@@ -199,8 +201,9 @@ def _additional(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
     elif inner.takes is not always:
         clause.visit(
             "object",
-            lambda value, work: ((inner, value[name], name) for name in extras(value, work)),
-            weight=1 + _PATTERN * len(patterns),
+            lambda value, work: ((inner, value[name], pointer_to("", name)) for name in extras(value, work)),
+            lambda value, work: all(inner.takes(value[name], work) for name in extras(value, work)),
+            1 + _PATTERN * len(patterns),
         )
 
 
@@ -210,7 +213,9 @@ def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: Any) -> No
     def visits(value: Any, work: Work) -> Iterator[tuple[Part, Any, str]]:
         for pattern, part in parts.items():
             work.take(_PATTERN * len(value))
-            yield from ((part, item, name) for name, item in value.items() if matches(pattern, name, work))
+            for name, item in value.items():
+                if matches(pattern, name, work):
+                    yield part, item, pointer_to("", name)
 
     clause.visit("object", visits, weight=1 + _PATTERN * len(parts))
 
@@ -234,7 +239,7 @@ def _dependent_schemas(to: Checks, clause: Clause, dependencies: Any, _: Any) ->
     parts = {name: to.of(inner) for name, inner in dependencies.items() if not is_array(inner)}
     clause.visit(
         "object",
-        lambda value, _: ((part, value, None) for name, part in parts.items() if name in value),
+        lambda value, _: ((part, value, "") for name, part in parts.items() if name in value),
         weight=1 + len(parts) // _LIST,
     )
 
@@ -264,7 +269,8 @@ def _additional_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> Non
 
 def _locations(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     parts = tuple(map(to.of, rule))
-    clause.visit("array", lambda value, _: zip(parts, value, range(len(parts)), strict=False))
+    pointers = [f"/{index}" for index in range(len(parts))]
+    clause.visit("array", lambda value, _: zip(parts, value, pointers, strict=False))
 
 
 def _rest(to: Checks, clause: Clause, rule: Any, first: int, *, is_each: bool = False) -> None:
@@ -272,9 +278,9 @@ def _rest(to: Checks, clause: Clause, rule: Any, first: int, *, is_each: bool = 
     inner = to.of(rule)
     takes, free = inner.takes, inner.free
 
-    def visits(value: Any, work: Work) -> Iterator[tuple[Part, Any, int]]:
+    def visits(value: Any, work: Work) -> Iterator[tuple[Part, Any, str]]:
         for location in work.suspects.get(id(value)) or range(first, len(value)):
-            yield inner, value[location], location
+            yield inner, value[location], f"/{location}"
 
     def check(value: Any, work: Work) -> bool:
         work.take(len(value) // _FEW)
@@ -324,7 +330,7 @@ def _unique(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
 
 def _all_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     parts = tuple(map(to.of, rule))
-    clause.visit("any", lambda value, _: ((part, value, None) for part in parts))
+    clause.visit("any", lambda value, _: ((part, value, "") for part in parts))
 
 
 def _any_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
@@ -369,7 +375,7 @@ def _not(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
 
 def _if(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
     inner, then, otherwise = map(to.of, (rule, schema.get("then", True), schema.get("else", True)))
-    clause.visit("any", lambda value, work: ((then if inner.takes(value, work) else otherwise, value, None),))
+    clause.visit("any", lambda value, work: ((then if inner.takes(value, work) else otherwise, value, ""),))
 
 
 # ---- the properties and items that a schema and its applied schemas evaluate

@@ -140,7 +140,7 @@ class Engine:
                 return
             found = follow(self, part, rule)
             part.follows += (found,)
-            clause.visit("any", lambda value, work: ((found(work), value, None),), self._remembering(part, found))
+            clause.visit("any", lambda value, work: ((found(work), value, ""),), self._remembering(part, found))
         elif not _is_asserted(keyword, part.dialect) or (part.dialect.ref_alone and "$ref" in part.schema):
             return
         else:

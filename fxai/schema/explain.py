@@ -27,15 +27,15 @@ from uuid import UUID
 import msgspec
 from msgspec import inspect as nodes
 
-from fxai.schema.budget import MAX_FAULTS, ExhaustedError
+from fxai.schema.budget import MAX_FAULTS
 from fxai.schema.constraint import Converter
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import CONVERTS, WIRE
-from fxai.schema.engine import Engine, UnresolvedError
+from fxai.schema.engine import Engine
 from fxai.schema.fault import NOTHING, Fault, describe, found_in, pointer_to, unwrap
 from fxai.schema.parsing import REFUSALS, builtin, plain_faults
 from fxai.schema.plan import mirrored_class
-from fxai.schema.validation import Finder, explain
+from fxai.schema.validation import Finder, find_faults
 
 _CLASSES = (nodes.StructType, nodes.DataclassType, nodes.TypedDictType, nodes.NamedTupleType)
 _ABSENT: Final = object()
@@ -67,10 +67,7 @@ class Explainer:
         finder = Finder(integers=integers)
         if take is not None and "[" in message:
             finder.suspects = suspects_in(data, message, take)
-        try:
-            return explain(finder, self.engine.root, data), integers
-        except (ExhaustedError, UnresolvedError):
-            return (), integers
+        return find_faults(self.engine.root, data, finder), integers
 
     def faults_of_value(self, value: object) -> tuple[Fault, ...]:
         """Return the errors of a Python value: a value of another type, or a number that JSON cannot represent."""

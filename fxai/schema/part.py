@@ -106,8 +106,8 @@ class Clause:
         self.by_type.update(dict.fromkeys((tp for tp in TYPES if tp not in allowed), never))
 
 
-Visits: TypeAlias = "Callable[[Any, Work], Iterable[tuple[Part, Any, str | int | None]]]"
-"""A function that yields inner schemas with their values. The last item is the token of an inner value, or None."""
+Visits: TypeAlias = "Callable[[Any, Work], Iterable[tuple[Part, Any, str]]]"
+"""A function that yields inner schemas with their values and the JSON pointers to them. `""` is the value itself."""
 
 
 def join(clauses: Iterable[Clause]) -> tuple[Check, frozenset[type]]:

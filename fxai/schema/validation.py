@@ -115,14 +115,14 @@ class Finder(Work, eq=False):
     is_mixed: bool = False
     integers: list[str] | None = None
 
-    def of(self, part: Part, value: Any, pointer: str, token: str | int | None = None) -> None:
+    def of(self, part: Part, value: Any, pointer: str, suffix: str = "") -> None:
         """Find the breaches of a part by a value and add them.
 
         Args:
             part: The part.
             value: The value.
             pointer: The JSON pointer of the value, or of an enclosing value.
-            token: The name or the index of the value in the enclosing value. Default: None.
+            suffix: The JSON pointer from the enclosing value to the value. Default: empty.
 
         Raises:
             EnoughError: If the number of breaches reaches the maximum.
@@ -141,11 +141,10 @@ class Finder(Work, eq=False):
                     return
             except PatternTimeoutError:
                 pass  # the keyword reports it
-        at = pointer if token is None else pointer_to(pointer, token)
         if only is None:
-            self.walk(part, value, at)
-        elif kind is not float or not self._is_integer(part, value, at):
-            self.found.append(Breach(only[0], part, at, value))
+            self.walk(part, value, pointer + suffix)
+        elif kind is not float or not self._is_integer(part, value, pointer + suffix):
+            self.found.append(Breach(only[0], part, pointer + suffix, value))
 
     def walk(self, part: Part, value: Any, pointer: str) -> None:
         """Add the breaches of a part by a value that the part refuses.
@@ -167,8 +166,8 @@ class Finder(Work, eq=False):
                 count = len(found)
                 try:
                     if clause.visits is not None:
-                        for inner, item, token in clause.visits(value, self):
-                            self.of(inner, item, pointer, token)
+                        for inner, item, suffix in clause.visits(value, self):
+                            self.of(inner, item, pointer, suffix)
                     if (clause.visits is None or clause.names is not None) and not check(value, self):
                         names = () if clause.names is None else (*islice(clause.names(value, self), MAX_FAULTS),)
                         if keyword in ("anyOf", "oneOf"):
@@ -477,40 +476,33 @@ _TELLERS: Final[dict[str, _Teller]] = {
 # ---- validation
 
 
-def find_faults(part: Part, value: object) -> tuple[Fault, ...]:
+def find_faults(part: Part, value: object, refused: Finder | None = None) -> tuple[Fault, ...]:
     """Return the validation errors of plain JSON data by a compiled schema. `()` if the data is valid.
 
     If the budget is too small to find the reasons, a single error describes the whole value.
+
+    Args:
+        part: The compiled schema.
+        value: The data.
+        refused: The search for errors in data that `msgspec` refused. The result is `()` if the search finds no error.
+            Default: None.
     """
-    finder = Finder()
+    finder = refused or Finder()
+    faults: list[Fault] = []
     try:
-        with suppress(PatternTimeoutError):  # the search reports the pattern
-            if part.takes(value, finder):
-                return ()
-        finder.left = MAX_STEPS
-        return explain(finder, part, value) or (Fault("", describe(part.schema), found_in(value)),)
+        if refused is None:
+            with suppress(PatternTimeoutError):  # the search reports the pattern
+                if part.takes(value, finder):
+                    return ()
+            finder.left = MAX_STEPS
+        finder.walk(part, value, "")
     except ExhaustedError:
-        return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
+        if not finder.found and refused is None:
+            return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
     except UnresolvedError:
         return (Fault("", "references that can be followed", found_in(value)),)
     except RecursionError:
         return too_deep(MAX_LEVELS).faults
-
-
-def explain(finder: Finder, part: Part, value: object) -> tuple[Fault, ...]:
-    """Return the validation errors that a search finds in data that a compiled schema refuses.
-
-    Raises:
-        ExhaustedError: If the search exceeds its budget before it finds an error.
-        UnresolvedError: If a reference leads nowhere.
-        RecursionError: If the data has too many levels.
-    """
-    try:
-        finder.walk(part, value, "")
-    except ExhaustedError:
-        if not finder.found:
-            raise
-    faults: list[Fault] = []
     for breach in finder.found:
         faults += _faults(breach)
     late = finder.searches and finder.searches.late
@@ -518,4 +510,4 @@ def explain(finder: Finder, part: Part, value: object) -> tuple[Fault, ...]:
         faults.append(Fault("", in_time(late), found_in(value)))  # the pattern exceeded its time before the search
     if finder.is_mixed and len(faults) > 1:
         return in_order(faults, value)[:MAX_FAULTS]
-    return (*faults[:MAX_FAULTS],)
+    return (*faults[:MAX_FAULTS],) or (() if refused else (Fault("", describe(part.schema), found_in(value)),))
