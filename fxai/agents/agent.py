@@ -25,6 +25,7 @@ call them in any order. Use each option for its purpose:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Never, cast, final, get_args, overload
 
 import msgspec
@@ -119,7 +120,7 @@ class _Hooks(msgspec.Struct, frozen=True):
 
 
 @final
-class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
+class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, dict=True):
     """A model with instructions and tools, as an immutable value. The same agent can run many times concurrently.
 
     `T` is the union of the handlers that its own tools need. `O` is the type of its output. `E` is the type of the
@@ -524,7 +525,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         with a `ToolError` if a handler fails in failure mode `"error"`. `BudgetExceeded` and `ToolError` contain the
         history. With a memory, the effect can fail with `MemoryFailure`; with a source, with failures of the source.
         """
-        return _execution(self, state).answer(prompt)
+        return self._execution(state).answer(prompt)
 
     def stream(
         self, prompt: PromptInput, *, state: PromptState | None = None
@@ -534,7 +535,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         If you stop reading early, fxai stops the model and the handlers, closes the sources, and commits nothing. The
         stream fails with the same failures as `execute`.
         """
-        return _execution(self, state).parts(prompt)
+        return self._execution(state).parts(prompt)
 
     def stream_object(
         self, prompt: PromptInput, *, state: PromptState | None = None
@@ -552,7 +553,45 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         """
         if self.output is None:
             raise TypeError(f"agent {self.name!r} has no output type. Pass `output` to Agent.make, or use `stream`.")
-        return _execution(self, state).objects(prompt, self.output)
+        return self._execution(state).objects(prompt, self.output)
+
+    def _execution(self, state: PromptState | None) -> Execution:
+        execution = self.__fx_execution__
+        if state is None:
+            return execution
+        if self.prompt is None:
+            problem = f"agent {self.name!r} has no stateful prompt"
+            raise TypeError(f"{problem}. Remove `state`, or pass a prompt to Agent.make.")
+        plan = msgspec.structs.replace(execution.plan, prompt=self.prompt.plan(state))
+        return msgspec.structs.replace(execution, plan=plan)
+
+    @cached_property
+    def __fx_execution__(self) -> Execution:
+        """The plan of the runs of the agent, which they share."""
+        binding, hooks, prompt, changes = self.binding, self.__fx_hooks__, self.prompt, self.__fx_changes__
+        if binding.is_fixed and prompt is None:
+            if hooks.stop_when and not self.__fx_without_own__:
+                _check_stops(self.name, hooks.stop_when, binding.toolkit.tools)
+            if self.tool_search is not None:
+                self.tool_search.check(self.name, binding.toolkit.tools)
+        plan = RunPlan(
+            binding.toolkit,
+            self.options.to_round(),
+            self.budget,
+            hooks.stop_when,
+            self.__fx_at_limit__,
+            hooks.prepare_step,
+            hooks.on_step,
+            self.output,
+            self.__fx_output_retries__,
+            without_own=self.__fx_without_own__,
+            tool_search=self.tool_search,
+            prompt=None if prompt is None else prompt.plan(),
+            changes=prompt.changes if changes == "auto" and prompt is not None else changes,
+            large_results=self.large_results,
+            compaction=self.compaction or (None if prompt is None else prompt.compaction),
+        )
+        return Execution(self.name, plan, binding, self.instructions, self.model, self.remembering)
 
 
 AgentBuilder = Agent
@@ -563,36 +602,6 @@ def with_only(agent: Agent[Any, Any, Any, Any], tools: Any) -> Agent[Any, Any, A
     """Return the agent with the given tools instead of all its tools, and with the model in the context."""
     bare = msgspec.structs.replace(agent, model=None, __fx_without_own__=True, __fx_extra__=Binding())
     return bare.with_tools(tools)
-
-
-def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> Execution:
-    if state is not None and agent.prompt is None:
-        raise TypeError(f"agent {agent.name!r} has no stateful prompt. Remove `state`, or pass a prompt to Agent.make.")
-    binding = agent.binding
-    if agent.__fx_hooks__.stop_when and binding.is_fixed and agent.prompt is None and not agent.__fx_without_own__:
-        _check_stops(agent.name, agent.__fx_hooks__.stop_when, binding.toolkit.tools)
-    if agent.tool_search is not None and binding.is_fixed and agent.prompt is None:
-        agent.tool_search.check(agent.name, binding.toolkit.tools)
-    plan = RunPlan(
-        binding.toolkit,
-        agent.options.to_round(),
-        agent.budget,
-        agent.__fx_hooks__.stop_when,
-        agent.__fx_at_limit__,
-        agent.__fx_hooks__.prepare_step,
-        agent.__fx_hooks__.on_step,
-        agent.output,
-        agent.__fx_output_retries__,
-        without_own=agent.__fx_without_own__,
-        tool_search=agent.tool_search,
-        prompt=None if agent.prompt is None else agent.prompt.plan(state),
-        changes=agent.prompt.changes
-        if agent.__fx_changes__ == "auto" and agent.prompt is not None
-        else agent.__fx_changes__,
-        large_results=agent.large_results,
-        compaction=agent.compaction or (None if agent.prompt is None else agent.prompt.compaction),
-    )
-    return Execution(agent.name, plan, binding, agent.instructions, agent.model, agent.remembering)
 
 
 def _check_stops(name: str, conditions: Iterable[object], tools: Mapping[str, object]) -> None:

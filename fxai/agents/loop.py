@@ -53,7 +53,7 @@ from fxai.agents.inbox import Inbox
 from fxai.agents.large_result import Keeping
 from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, load, recall, waiting_aside
-from fxai.agents.run import OnDefect, Run, RunPlan, notify, prepare_by, read_inbox, stop
+from fxai.agents.run import OnDefect, OnResolved, Run, RunPlan, notify, prepare_by, read_inbox, stop
 from fxai.agents.run_options import StepSetup
 from fxai.agents.run_tools import Binding
 from fxai.effects.constructor import fail
@@ -69,7 +69,6 @@ from fxai.effects.effect import (
     OnExit,
     Succeed,
     Sync,
-    Then,
     Within,
 )
 from fxai.effects.layer import LayerOf
@@ -104,12 +103,6 @@ if TYPE_CHECKING:
 
 OnAnswer: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
 """Receives the answer of a successful run before the reader gets the last part. If it fails, the run fails."""
-
-OnResolved: TypeAlias = Callable[[Prompt, "PromptState | None"], EffectOf[Any, Any, Any]]
-"""Receives the history to commit if the run stops now, and the state of the stateful prompt, or None."""
-
-_Running: TypeAlias = Callable[[Emit | None], AnyEffect]
-"""Returns the effect of a run. If you pass an `emit` function, the run streams its parts to this function."""
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _MODEL: EffectOf[LanguageModel, Any, Any] = Fetch(LanguageModel)
@@ -160,17 +153,17 @@ class Execution(msgspec.Struct, frozen=True):
 
     def answer(self, prompt: PromptInput) -> EffectOf[Answer[Any], Any, Any]:
         """Return an effect that runs the agent on `prompt` and succeeds with its answer."""
-        return self._intercept(Prompt.make(prompt))(None)
+        return self._run(prompt, None)
 
     def parts(self, prompt: PromptInput) -> StreamOf[StreamPart, Any, Any]:
         """Return a stream of the parts of the answer to `prompt`."""
-        return stream_steps(self._intercept(Prompt.make(prompt)))
+        return stream_steps(partial(self._run, Prompt.make(prompt)))
 
     def objects(self, prompt: PromptInput, schema: Schema[Any]) -> StreamOf[AnswerPart[Any], Any, Any]:
         """Return a stream of the typed answer to `prompt` while the model writes it."""
         from fxai.models.partial_object import AnswerReader
 
-        running = self._intercept(Prompt.make(prompt))
+        whole_prompt = Prompt.make(prompt)
 
         def program(emit: Callable[[AnswerPart[Any]], EffectOf[None]]) -> AnyEffect:
             reader, turn, finished = AnswerReader(schema), 1, 0
@@ -188,43 +181,34 @@ class Execution(msgspec.Struct, frozen=True):
                 whole = reader.whole(answer.text) if has_value else reader.at_present
                 return emit(AnswerPart(whole, turn, answer))
 
-            return running(read).flat_map(end)
+            return self._run(whole_prompt, read).flat_map(end)
 
         return stream_steps(program)
 
-    def _intercept(self, prompt: Prompt) -> _Running:
-        running, about = self._with_model(prompt), RunInfo(self.name, prompt, self.plan.budget.seconds)
+    def _run(self, prompt: PromptInput, emit: Emit | None) -> AnyEffect:
+        return Within(partial(self._intercept, Prompt.make(prompt), emit))
 
-        def run(emit: Emit | None) -> AnyEffect:
-            def choose(context: ContextOf[Any]) -> AnyEffect:
-                around: Interceptor | None = context.services.get(Interceptor)
-                return running(emit) if around is None else around.run(about, running(emit))
+    def _intercept(self, prompt: Prompt, emit: Emit | None, context: ContextOf[Any]) -> AnyEffect:
+        around: Interceptor | None = context.services.get(Interceptor)
+        if around is None:
+            return self._with_model(prompt, emit, context)
+        about = RunInfo(self.name, prompt, self.plan.budget.seconds)
+        return around.run(about, Within(partial(self._with_model, prompt, emit)))
 
-            return Within(choose)
-
-        return run
-
-    def _with_model(self, prompt: Prompt) -> _Running:
+    def _with_model(self, prompt: Prompt, emit: Emit | None, context: ContextOf[Any]) -> AnyEffect:
         model = self.model
         if model is None:
-            return self._with_tools(prompt)
+            return self._with_tools(prompt, emit, context)
+        if context.find(LanguageModel) is None:
+            return Within(partial(self._with_tools, prompt, emit)).provide(model)
         prepare_step = (_AskModel(model), *self.plan.prepare_step)
         plan = msgspec.structs.replace(self.plan, prepare_step=prepare_step, model=model)
-        asking = msgspec.structs.replace(self, plan=plan)
+        return msgspec.structs.replace(self, plan=plan)._with_tools(prompt, emit, context)
 
-        def run(emit: Emit | None) -> AnyEffect:
-            def choose(around: ContextOf[Any]) -> AnyEffect:
-                is_alone = around.find(LanguageModel) is None
-                return self._with_tools(prompt)(emit).provide(model) if is_alone else asking._with_tools(prompt)(emit)
-
-            return Within(choose)
-
-        return run
-
-    def _with_tools(self, prompt: Prompt) -> _Running:
+    def _with_tools(self, prompt: Prompt, emit: Emit | None, context: ContextOf[Any]) -> AnyEffect:
         if self.binding.is_plain:
-            return self._with_memory(prompt, self.plan)
-        return lambda emit: scoped(Generate(self._open, (prompt, emit), {}))
+            return self._with_memory(prompt, self.plan, emit, context)
+        return scoped(Generate(self._open, (prompt, emit), {}))
 
     def _open(self, prompt: Prompt, emit: Emit | None) -> Program:
         """Open the tool sources within the time limit, then run with their tools and handlers.
@@ -238,15 +222,15 @@ class Execution(msgspec.Struct, frozen=True):
         opened = yield opening
         if opened is LATE:
             late = msgspec.structs.replace(self.plan, deadline=deadline)
-            return (yield self._with_memory(prompt, late)(emit))
+            return (yield Within(partial(self._with_memory, prompt, late, emit)))
         now = opened.now if opened.is_live else None
         plan = msgspec.structs.replace(self.plan, toolkit=opened.toolkit, deadline=deadline, tools_now=now)
-        return (yield self._with_memory(prompt, plan)(emit).provide(opened.layer))
+        return (yield Within(partial(self._with_memory, prompt, plan, emit)).provide(opened.layer))
 
-    def _with_memory(self, prompt: Prompt, plan: RunPlan) -> _Running:
+    def _with_memory(self, prompt: Prompt, plan: RunPlan, emit: Emit | None, context: ContextOf[Any]) -> AnyEffect:
         if self.remembering is None:
-            return partial(run_loop, _with_instructions(self.instructions, prompt), plan, None, None)
-        return lambda emit: Generate(self._remember, (prompt, plan, self.remembering, emit), {})
+            return _program(_with_instructions(self.instructions, prompt), plan, None, None, emit, None, context)
+        return Generate(self._remember, (prompt, plan, self.remembering, emit), {})
 
     def _remember(self, prompt: Prompt, plan: RunPlan, remembering: Remembering, emit: Emit | None) -> Program:
         """Load the memory, continue the conversation, and commit the new messages.
@@ -368,20 +352,14 @@ def _program(
     keeping = None if plan.large_results is None else Keeping(plan.large_results, prompt)
     if keeping is not None:
         plan = msgspec.structs.replace(plan, toolkit=keeping.with_reader(plan.toolkit))
-    run = Run(prompt, plan, None if on_resolved is None else lambda history: on_resolved(history, run.state))
+    run = Run(prompt, plan, on_resolved, on_defect)
     run.keeping = keeping
     around: Interceptor | None = context.services.get(Interceptor)
     run.around = around
     found: LanguageModel | None = context.services.get(LanguageModel)
     run.model = found if around is None else None  # an interceptor can replace the model of a step
-    loop: Callable[..., Program] = _loop if around is None else partial(_loop_by_steps, around)
-    given = (run, emit, on_answer)
-    looped: AnyEffect = Fold(
-        Then(Generate(_start, (*given, found), {}), Generate(loop, given, {})),
-        lambda cause: run.fail(cause, on_defect),
-        None,
-    )
-    looped = OnExit(looped, run.end)
+    loop = _loop if around is None else partial(_loop_by_steps, around)
+    looped: AnyEffect = OnExit(Fold(Generate(loop, (run, emit, on_answer, found), {}), run.fail, None), run.end)
     inbox: Inbox | None = context.services.get(Inbox)
     if inbox is not None and inbox.claim(run):
         run.inbox = inbox
@@ -397,16 +375,26 @@ def _program(
     return looped.on_exit(run.scope.close)
 
 
-def _loop_by_steps(around: Interceptor, run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
+def _loop_by_steps(
+    around: Interceptor, run: Run, emit: Emit | None, on_answer: OnAnswer | None, model: LanguageModel | None
+) -> Program:
     """Run the loop with an interceptor around each step."""
-    one = Generate(_loop, (run, emit, on_answer), {"is_one": True})
+    yield from _start(run, emit, on_answer, model)
+    one = Generate(_loop, (run, emit, on_answer, model), {"is_one": True})
     while run.goes_on:
         yield around.step(StepInfo(len(run.steps) + 1), one)
     return (yield one)
 
 
-def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None, *, is_one: bool = False) -> Program:
-    """Run all steps and return the answer. If `is_one` is true, run the next step only and return None."""
+def _loop(
+    run: Run, emit: Emit | None, on_answer: OnAnswer | None, model: LanguageModel | None, *, is_one: bool = False
+) -> Program:
+    """Start the run, run all steps, and return the answer. `model` is the model in the context, or None.
+
+    If `is_one` is true, the run has started: run the next step only and return None.
+    """
+    if not is_one:
+        yield from _start(run, emit, on_answer, model)
     # The work after a step is inline: with one generator for each run, thousands of waiting runs use less memory.
     plan = run.plan
     has_changes = plan.tools_now is not None or plan.prompt is not None or run.appending is not None
@@ -558,7 +546,10 @@ def _run_approved(run: Run, emit: Emit | None) -> Program:
         yield fail(prepared)
         return
     resolution = prepared[1] if run.keeping is None else _with_keeper(run, prepared[1])
-    resolving = resolve_approvals(run.history, resolution, run.on_resolved)
+    noted = run.on_resolved
+    resolving = resolve_approvals(
+        run.history, resolution, None if noted is None else lambda history: noted(history, run.state)
+    )
     if resolving is None:
         return
     results: list[ToolResult] = []
@@ -678,7 +669,8 @@ def _start_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Pr
         toolkit, own = run.searching.offer(toolkit, run.history, run.options), run.searching.handlers
         handlers = own if handlers is None else handlers if own is None else handlers | own
     number, steps = len(run.steps) + 1, Steps(run.steps)
-    setup = StepSetup(number, steps, run.shown, toolkit, run.options, handlers=handlers)
+    options: RoundOptions = {**run.options}  # runs share the options, and a hook can change a dictionary
+    setup = StepSetup(number, steps, run.shown, toolkit, options, handlers=handlers)
     return setup if render is None else (yield run.cut(render(setup)))
 
 

@@ -34,7 +34,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, Reason
 from fxai.models.model_info import ModelInfo
 from fxai.schema.codec import Schema
-from fxai.schema.data import frozen
+from fxai.schema.data import FrozenObject, frozen
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.call import Keeper, OnInvalidCall, Outcome, model_output
@@ -171,7 +171,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """The JSON Schema of the answer's text, or None for free text."""
     response_name: str | None = None
     """The name of the answer, or None to use the title of the schema."""
-    provider_options: Mapping[str, Any] = {}
+    provider_options: Mapping[str, Any] = FrozenObject()
     """Options that only one provider supports, by the name of the provider."""
     compact_at: int | None = None
     """Number of input tokens at which the provider itself compacts the conversation, or None."""
