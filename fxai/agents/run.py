@@ -178,6 +178,7 @@ class Run:
         "meter",
         "model",
         "models",
+        "named",
         "on_defect",
         "on_resolved",
         "options",
@@ -221,6 +222,7 @@ class Run:
         self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
         self.around: Interceptor | None = None
         self.inbox: Inbox | None = None
+        self.named: tuple[tuple[AnyTool, ...], tuple[str, ...]] = ((), ())  # the tools of a request, and their names
         self.known: frozenset[str] = _NO_IDS  # the ids of the messages that arrived in the inbox during the run
         self.model: LanguageModel | None = None  # the model in the context of all steps, or None if it can change
         self.models: HeldModels | None = None
@@ -340,8 +342,10 @@ class Run:
         if self.growth.last is None:
             return NO_RECORD
         request = self.growth.last.request
-        tools = request.tools if self.asked is None else self.asked.toolkit
-        return StepRecord(tuple(map(_NAME, tools)), request.prompt, prefix_break=found, compacted=compacted)
+        tools = request.tools if self.asked is None else self.asked.toolkit.as_tuple
+        if self.named[0] is not tools:
+            self.named = tools, tuple(map(_NAME, tools))
+        return StepRecord(self.named[1], request.prompt, prefix_break=found, compacted=compacted)
 
     def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
         """Return results for the calls in a turn that exceed the budget, and count the other calls."""

@@ -368,7 +368,7 @@ def prepare(
     if silence is not None:
         return _error(InvalidUserInputError(f"prompt needs no answer: {silence}"))
     if not options:
-        return ModelRequest(prompt, tuple(tools.values())), Resolution(tools, prompt=prompt)
+        return ModelRequest(prompt, toolkit.as_tuple), Resolution(tools, prompt=prompt)
     given = options.get("tool_choice", "auto")
     problem = _problem(given, toolkit, is_hidden)
     if problem is not None:

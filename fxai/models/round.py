@@ -94,6 +94,7 @@ TIME_IS_UP: Final = "the time limit of the run has passed"
 
 _FINISHED: Final[frozenset[FinishReason]] = frozenset(("stop", "tool-calls", "pause"))
 _NOTHING: EffectOf[None] = Succeed(None)
+_OF_CALLS: Final = (ToolParamsStart, ToolParamsDelta, ToolParamsEnd, ToolCall)
 
 
 # -- the call ids
@@ -114,7 +115,7 @@ class _CallIds:
 
     def rename(self, part: _Part) -> _Part:
         """Return the part with the distinct id of its call. Calls of the provider keep their ids."""
-        if not isinstance(part, ToolParamsStart | ToolParamsDelta | ToolParamsEnd | ToolCall):
+        if not isinstance(part, _OF_CALLS):
             return part
         id_ = part.id
         if isinstance(part, ToolCall):
@@ -124,6 +125,15 @@ class _CallIds:
         else:
             new = self._open.get(id_, id_)
         return part if new == id_ else cast(_Part, msgspec.structs.replace(part, id=new))
+
+    @staticmethod
+    def rename_all(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Return the parts of a whole turn with distinct ids of its calls."""
+        ids = [part.id for part in parts if part.type == "tool-call"]
+        if len(ids) == len(set(ids)):
+            return parts
+        rename = _CallIds().rename
+        return tuple([rename(part) if part.type == "tool-call" else part for part in parts])
 
     def _distinct(self, id_: str) -> str:
         new, count = id_, 1
@@ -250,8 +260,7 @@ def take_turn(
         asking: AnyEffect = ask_model(model, request)
         asking = asking if around is None else around.turn(TurnInfo(location, request), asking)
         parts = yield asking if limits is None else limits.cut(asking)
-        rename = cast("Callable[[Any], Any]", _CallIds().rename)
-        parts = parts if parts is LATE else tuple(map(rename, parts))
+        parts = parts if parts is LATE else _CallIds.rename_all(parts)
     if parts is LATE or not resolves:
         return _cut_turn(came, resolution) if parts is LATE else Round(RoundTurn(parts, resolution).response())
     resolution = resolution.without(parts)

@@ -19,6 +19,7 @@ report it. A `BoundToolkit` is a toolkit together with the layer of its handlers
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, Self, TypeAlias, cast, final, overload
 
@@ -136,7 +137,7 @@ class _B(Protocol[_T_co, _R_co]):
 
 
 @final
-class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
+class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True, dict=True):
     """An ordered group of tools with unique names. `T` is the union of the handlers that the tools need."""
 
     tools: Mapping[str, AnyTool]
@@ -267,7 +268,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         made: BoundToolkit[Any, Never, Any] = BoundToolkit.make(*tools)
         return made
 
-    @property
+    @cached_property
     def as_tuple(self) -> tuple[AnyTool, ...]:
         """The tools in order."""
         return tuple(self.tools.values())
