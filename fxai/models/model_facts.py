@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Final, Literal, TypeAlias, final, get_type_hints
 
 import msgspec
@@ -51,7 +51,7 @@ class FactSource(msgspec.Struct, frozen=True):
 
 
 @final
-class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
+class ModelFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The abilities of a model. If a fact is None, it is unknown, and the policy of its field supplies a value.
 
     `msgspec.structs.replace` returns changed facts. A value of a wrong type raises TypeError.
@@ -164,6 +164,10 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, name, frozen(getattr(checked, name)))
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         values = (getattr(self, name) for name in self.__struct_fields__ if name != "sources")
         return hash(tuple(identity(value) for value in values))
 

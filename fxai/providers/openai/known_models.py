@@ -120,6 +120,7 @@ def facts(model: str) -> ModelFacts:
 # -- facts of a server
 
 
+@lru_cache(maxsize=512)
 def facts_at(
     server: Server, model: str, api: Endpoint, stated: ModelFacts | None = None, *, elsewhere: bool = False
 ) -> ModelFacts:
@@ -139,15 +140,7 @@ def facts_at(
     >>> facts_at(SERVERS["deepseek"], "deepseek-chat", "chat").forced_calls
     False
     """
-    found = _facts_at(server, model, api, elsewhere or server not in (COMPATIBLE, OPENAI_CHAT))
-    if stated is None:
-        return found
-    values = {name: getattr(stated, name) for name in stated.__struct_fields__ if name not in stated.unknown()}
-    return msgspec.structs.replace(found, **{**values, "sources": {**found.sources, **stated.sources}})
-
-
-@lru_cache(maxsize=512)
-def _facts_at(server: Server, model: str, api: Endpoint, elsewhere: bool) -> ModelFacts:
+    elsewhere = elsewhere or server not in (COMPATIBLE, OPENAI_CHAT)
     known = TABLE.facts(model)
     if known.family is None and server != OPENAI_CHAT and (known.like is None or elsewhere):
         known = ModelFacts(provider=server.name, model=model).with_policy(_FREE)
@@ -156,8 +149,12 @@ def _facts_at(server: Server, model: str, api: Endpoint, elsewhere: bool) -> Mod
         values["strict_keywords"] = ()
     if elsewhere and known.endpoints and not server.deployments:  # another server can offer any model on any API
         values["endpoints"] = ("responses", "chat")
-    source = FactSource(server.sources)
-    return msgspec.structs.replace(known, **values, sources={**known.sources, **dict.fromkeys(values, source)})
+    sources = {**known.sources, **dict.fromkeys(values, FactSource(server.sources))}
+    if stated is not None:
+        unknown = stated.unknown()
+        values |= {name: getattr(stated, name) for name in stated.__struct_fields__ if name not in unknown}
+        sources |= stated.sources
+    return msgspec.structs.replace(known, **{**values, "sources": sources})
 
 
 def _of_server(server: Server, model: str) -> dict[str, Any]:
