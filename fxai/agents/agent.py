@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Never, cast, final, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final, get_args, overload
 
 import msgspec
 from typing_extensions import TypeForm, TypeVar, Unpack, override
@@ -53,7 +53,7 @@ from fxai.agents.run_tools import Binding, Offered
 from fxai.agents.sub_agent import AgentTypes, SubAgent, SubAgentRequest, sub_agent_of
 from fxai.effects.context import ServiceKey
 from fxai.effects.effect import EffectOf
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.effects.mistake import MYPY, Discarded
 from fxai.effects.stream import StreamOf
 from fxai.messages.part import StreamPart
@@ -63,10 +63,10 @@ from fxai.models.language_model import LanguageModel
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_listed
 from fxai.tools.identity import OnConflict, ToolConflictError
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import nearest_name
 from fxai.tools.tool_options import ToolOptions
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit, Toolkit
 
 if TYPE_CHECKING:
     from fxai.agents.state import PromptState
@@ -134,7 +134,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
     """The system prompt."""
     __fx_own__: Binding = Binding()
     """The tools from `make`, and the handlers that they include."""
-    model: LayerOf[Any, Any, Any] | None = None
+    model: AnyLayer | None = None
     """The layer for the agent's model, or None to use the model in the context."""
     output: Schema[Any] | None = None
     """The type of the answer, or None for text."""
@@ -272,12 +272,12 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
         return self.__fx_extra__ if self.__fx_without_own__ else self.__fx_own__.merge(self.__fx_extra__)
 
     @property
-    def toolkit(self) -> Toolkit[Any]:
+    def toolkit(self) -> AnyToolkit:
         """The tools from `make`, without tools of sources, because a source lists its tools only while it is open."""
         return self.__fx_own__.toolkit
 
     @property
-    def tools(self) -> tuple[Tool[Any, Any, Any], ...]:
+    def tools(self) -> tuple[AnyTool, ...]:
         """The tools for a run: first the tools from `make`, then the tools from `with_tools`.
 
         The tuple does not contain the tools of sources, because a source lists its tools only while it is open.
@@ -285,7 +285,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
         return self.binding.toolkit.as_tuple
 
     @property
-    def unanswered(self) -> Toolkit[Any]:
+    def unanswered(self) -> AnyToolkit:
         """The tools without included handlers. Provide their handlers to the run."""
         return self.binding.unanswered
 
@@ -594,11 +594,14 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
         return Execution(self.name, plan, binding, self.instructions, self.model, self.remembering)
 
 
+AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
+"""An agent with unchecked types."""
+
 AgentBuilder = Agent
 """Another name for `Agent`, the type that `with_tools`, `without_tools`, `with_memory`, and the hooks return."""
 
 
-def with_only(agent: Agent[Any, Any, Any, Any], tools: Any) -> Agent[Any, Any, Any, Any]:
+def with_only(agent: AnyAgent, tools: Any) -> AnyAgent:
     """Return the agent with the given tools instead of all its tools, and with the model in the context."""
     bare = msgspec.structs.replace(agent, model=None, __fx_without_own__=True, __fx_extra__=Binding())
     return bare.with_tools(tools)
@@ -613,7 +616,7 @@ def _check_stops(name: str, conditions: Iterable[object], tools: Mapping[str, ob
                 raise ValueError(f"{message}. Use one of: {', '.join(tools) or 'no tools'}.")
 
 
-def _with_hook(agent: Agent[Any, Any, Any, Any], name: str, hook: Any) -> Any:
+def _with_hook(agent: AnyAgent, name: str, hook: Any) -> Any:
     if not callable(hook):
         raise TypeError(f"{name} must be a function, got {hook!r}")
     hooks = msgspec.structs.replace(agent.__fx_hooks__, **{name: (*getattr(agent.__fx_hooks__, name), hook)})

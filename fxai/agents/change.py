@@ -37,8 +37,8 @@ from fxai.messages.message import Message, SystemMessage
 from fxai.messages.prompt import Prompt
 from fxai.models.approval import describe_tool
 from fxai.models.cut import COMPACTION
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.tool import AnyTool
+from fxai.tools.toolkit import AnyToolkit
 
 Changes: TypeAlias = Literal["auto", "append", "rewrite"]
 """The position of a changed instruction, section, message, or tool in a request.
@@ -52,7 +52,7 @@ _KEY: Final = "fxai"  # the key in the metadata of a message
 _INSTRUCTIONS: Final = "instructions"
 _LENGTH: Final = 16
 
-_AnyTool: TypeAlias = Tool[Any, Any, Any]
+_AnyTool: TypeAlias = AnyTool
 
 
 def check_changes(given: object) -> Changes:
@@ -140,7 +140,7 @@ class Appending:
         self._read: Prompt | None = None  # the conversation of the last step
         self._messages = Prompt()  # the messages of the last request
 
-    def plan(self, conversation: Prompt, toolkit: Toolkit[Any], shown: Shown) -> Plan:
+    def plan(self, conversation: Prompt, toolkit: AnyToolkit, shown: Shown) -> Plan:
         """Return the request of the next step, with its changes at the end.
 
         Args:
@@ -186,7 +186,7 @@ class Appending:
             self._messages = Prompt() if self._known is None else Prompt(_expand(conversation, self._known))
         self._read = conversation
 
-    def _declare(self, known: _Known, toolkit: Toolkit[Any], wanted: Mapping[str, str]) -> tuple[_AnyTool, ...] | None:
+    def _declare(self, known: _Known, toolkit: AnyToolkit, wanted: Mapping[str, str]) -> tuple[_AnyTool, ...] | None:
         """Return the tools in the request, or None if they break the prefix in any case."""
         declared: list[_AnyTool] = []
         for name, digest in known.declared.items():
@@ -228,7 +228,7 @@ def _texts(conversation: Prompt, lead: int) -> str:
     return "\n\n".join(one.content for one in islice(conversation, lead) if one.role == "system")
 
 
-def _state_of(conversation: Prompt, lead: int, toolkit: Toolkit[Any], shown: Shown) -> dict[str, str]:
+def _state_of(conversation: Prompt, lead: int, toolkit: AnyToolkit, shown: Shown) -> dict[str, str]:
     """Return the state that the step must show."""
     state = {_INSTRUCTIONS: _digest(_texts(conversation, lead).encode())} if lead else {}
     state |= {f"section/{name}": _digest(one.text.encode()) for name, one in shown.sections.items()}
@@ -236,7 +236,7 @@ def _state_of(conversation: Prompt, lead: int, toolkit: Toolkit[Any], shown: Sho
     return state | {_tool_key(tool.name): _digest_of(tool) for tool in toolkit}
 
 
-def _restart(conversation: Prompt, lead: int, toolkit: Toolkit[Any], shown: Shown, wanted: Mapping[str, str]) -> Plan:
+def _restart(conversation: Prompt, lead: int, toolkit: AnyToolkit, shown: Shown, wanted: Mapping[str, str]) -> Plan:
     """Return a request whose head shows the whole state, because the conversation is new or its prefix breaks."""
     head = (*islice(conversation, lead), *shown.front)
     mark = _Mark(Prompt(head).to_data(), Prompt(shown.behind).to_data(), dict(wanted))

@@ -15,11 +15,11 @@ to store: the whole turn, or the partial turn if a user stopped it or it failed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 from typing_extensions import override
 
-from fxai.agents.agent import Agent
+from fxai.agents.agent import AnyAgent
 from fxai.agents.answer import Step
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.state import PromptState
@@ -31,8 +31,6 @@ from fxai.messages.message import Message, ToolCallPart
 from fxai.messages.part import AnyPart, StreamPart
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool_error import interrupt_calls
-
-AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
 
 
 @final

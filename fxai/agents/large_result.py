@@ -32,7 +32,7 @@ from returns.pipeline import is_successful
 from returns.result import Failure, Result, Success
 
 from fxai.effects.constructor import attempt_work, fail
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import EffectOf, Succeed
 from fxai.messages.media_type import media_type_of
 from fxai.messages.message import handles_of
@@ -46,7 +46,7 @@ from fxai.tools.call import Outcome, model_output
 from fxai.tools.handler import handler_of
 from fxai.tools.tool import Tool
 from fxai.tools.tool_info import ToolInfo
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit, Toolkit
 
 _BYTES_OF_TOKEN: Final = 4
 _LEAST: Final = 200  # minimum number of characters of a page
@@ -154,20 +154,20 @@ class Keeping:
     def __init__(self, rule: LargeResults, history: Prompt) -> None:
         self._rule = rule
         self._handles = set(handles_of(history))
-        self._last: tuple[Toolkit[Any], Toolkit[Any]] | None = None
+        self._last: tuple[AnyToolkit, AnyToolkit] | None = None
 
     @property
     def reader(self) -> str:
         """The name of the tool that reads."""
         return READER.name
 
-    def with_reader(self, toolkit: Toolkit[Any]) -> Toolkit[Any]:
+    def with_reader(self, toolkit: AnyToolkit) -> AnyToolkit:
         """Return the toolkit with the tool that reads. The same toolkit returns the same toolkit."""
         if self._last is None or self._last[0] is not toolkit:
             self._last = toolkit, toolkit.merge(Toolkit.make(READER))
         return self._last[1]
 
-    def add_handler(self, context: ContextOf[Any]) -> ContextOf[Any]:
+    def add_handler(self, context: AnyContext) -> AnyContext:
         """Return the context with the handler of the tool that reads."""
         return context.put(READER.identity, handler_of(self._read, context))
 

@@ -57,7 +57,7 @@ from fxai.agents.run import OnDefect, OnResolved, Run, RunPlan, notify, prepare_
 from fxai.agents.run_options import StepSetup
 from fxai.agents.run_tools import Binding
 from fxai.effects.constructor import fail
-from fxai.effects.context import ContextOf, ServiceKey
+from fxai.effects.context import AnyContext, ServiceKey
 from fxai.effects.effect import (
     AnyEffect,
     Ask,
@@ -71,7 +71,7 @@ from fxai.effects.effect import (
     Sync,
     Within,
 )
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer
 from fxai.effects.scope import NOTHING, Scope, scoped
 from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf, stream_steps
@@ -95,13 +95,13 @@ from fxai.models.round import Steps as Program
 from fxai.models.selection import HeldModels, hold
 from fxai.schema.codec import Schema
 from fxai.tools.tool_error import interrupt_calls
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit
 
 if TYPE_CHECKING:
     from fxai.agents.rendering import RenderPlan
     from fxai.agents.state import PromptState
 
-OnAnswer: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
+OnAnswer: TypeAlias = Callable[[Answer[Any]], AnyEffect]
 """Receives the answer of a successful run before the reader gets the last part. If it fails, the run fails."""
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
@@ -147,7 +147,7 @@ class Execution(msgspec.Struct, frozen=True):
     plan: RunPlan
     binding: Binding
     instructions: str | None = None
-    model: LayerOf[Any, Any, Any] | None = None
+    model: AnyLayer | None = None
     """The model of the run; None for the model in the context. Handlers prefer the model in the context."""
     remembering: Remembering | None = None
 
@@ -188,14 +188,14 @@ class Execution(msgspec.Struct, frozen=True):
     def _run(self, prompt: PromptInput, emit: Emit | None) -> AnyEffect:
         return Within(partial(self._intercept, Prompt.make(prompt), emit))
 
-    def _intercept(self, prompt: Prompt, emit: Emit | None, context: ContextOf[Any]) -> AnyEffect:
+    def _intercept(self, prompt: Prompt, emit: Emit | None, context: AnyContext) -> AnyEffect:
         around: Interceptor | None = context.services.get(Interceptor)
         if around is None:
             return self._with_model(prompt, emit, context)
         about = RunInfo(self.name, prompt, self.plan.budget.seconds)
         return around.run(about, Within(partial(self._with_model, prompt, emit)))
 
-    def _with_model(self, prompt: Prompt, emit: Emit | None, context: ContextOf[Any]) -> AnyEffect:
+    def _with_model(self, prompt: Prompt, emit: Emit | None, context: AnyContext) -> AnyEffect:
         model = self.model
         if model is None:
             return self._with_tools(prompt, emit, context)
@@ -205,7 +205,7 @@ class Execution(msgspec.Struct, frozen=True):
         plan = msgspec.structs.replace(self.plan, prepare_step=prepare_step, model=model)
         return msgspec.structs.replace(self, plan=plan)._with_tools(prompt, emit, context)
 
-    def _with_tools(self, prompt: Prompt, emit: Emit | None, context: ContextOf[Any]) -> AnyEffect:
+    def _with_tools(self, prompt: Prompt, emit: Emit | None, context: AnyContext) -> AnyEffect:
         if self.binding.is_plain:
             return self._with_memory(prompt, self.plan, emit, context)
         return scoped(Generate(self._open, (prompt, emit), {}))
@@ -227,7 +227,7 @@ class Execution(msgspec.Struct, frozen=True):
         plan = msgspec.structs.replace(self.plan, toolkit=opened.toolkit, deadline=deadline, tools_now=now)
         return (yield Within(partial(self._with_memory, prompt, plan, emit)).provide(opened.layer))
 
-    def _with_memory(self, prompt: Prompt, plan: RunPlan, emit: Emit | None, context: ContextOf[Any]) -> AnyEffect:
+    def _with_memory(self, prompt: Prompt, plan: RunPlan, emit: Emit | None, context: AnyContext) -> AnyEffect:
         if self.remembering is None:
             return _program(_with_instructions(self.instructions, prompt), plan, None, None, emit, None, context)
         return Generate(self._remember, (prompt, plan, self.remembering, emit), {})
@@ -296,7 +296,7 @@ def _in_time(loading: AnyEffect, plan: RunPlan) -> AnyEffect:
 class _AskModel(msgspec.Struct, frozen=True):
     """A `prepare_step` hook that sets the model of each step."""
 
-    model: LayerOf[Any, Any, Any]
+    model: AnyLayer
 
     def __call__(self, setup: StepSetup) -> StepSetup:
         return setup.with_model(self.model)
@@ -347,7 +347,7 @@ def _program(
     on_resolved: OnResolved | None,
     emit: Emit | None,
     on_defect: OnDefect | None,
-    context: ContextOf[Any],
+    context: AnyContext,
 ) -> AnyEffect:
     keeping = None if plan.large_results is None else Keeping(plan.large_results, prompt)
     if keeping is not None:
@@ -393,8 +393,7 @@ def _loop(
 
     If `is_one` is true, the run has started: run the next step only and return None.
     """
-    if not is_one:
-        yield from _start(run, emit, on_answer, model)
+    yield from () if is_one else _start(run, emit, on_answer, model)
     # The work after a step is inline: with one generator for each run, thousands of waiting runs use less memory.
     plan = run.plan
     has_changes = plan.tools_now is not None or plan.prompt is not None or run.appending is not None
@@ -598,7 +597,7 @@ class StepRequest(msgspec.Struct, frozen=True, eq=False):
     """True if the round executes the tool calls from the model."""
     model: LanguageModel | None = None
     """The model of the step, or None to fetch the model in the context."""
-    handlers: LayerOf[Any, Any, Any] | None = None
+    handlers: AnyLayer | None = None
     """Handlers for this step only."""
     is_changed: bool = False
     """True if a hook changed the messages."""
@@ -724,7 +723,7 @@ def _append(run: Run, planned: Plan, given: StepSetup, setup: StepSetup) -> Step
     return setup
 
 
-def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> StepRequest | AiError:
+def _request(run: Run, messages: Prompt, toolkit: AnyToolkit, options: RoundOptions) -> StepRequest | AiError:
     if run.plan.compaction is not None and run.plan.compaction.compact_at is not None:
         options = {"compact_at": run.plan.compaction.compact_at, **options}
     if run.is_last:

@@ -36,7 +36,7 @@ from fxai.agents.answer import Answer
 from fxai.agents.change import copy_marks
 from fxai.agents.memory import Memory, NotAwaitedError, merge_commits, turn_of
 from fxai.agents.state import PromptState, call_key
-from fxai.effects.effect import EffectOf, Suspend
+from fxai.effects.effect import AnyEffect, EffectOf, Suspend
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import insert_results, pending_in
 from fxai.messages.message import Content, Message, ToolCallPart, ToolMessage, ToolResultPart
@@ -198,9 +198,9 @@ class Commits:
         return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=history, state=state))
 
 
-def load(memory: Memory, *, with_state: bool, around: Interceptor | None) -> EffectOf[Any, Any, Any]:
+def load(memory: Memory, *, with_state: bool, around: Interceptor | None) -> AnyEffect:
     """Load the messages from a memory, and also its state if `with_state` is true."""
-    loading: EffectOf[Any, Any, Any] = memory.load()
+    loading: AnyEffect = memory.load()
     if with_state:
         loading = loading.flat_map(lambda past: memory.load_state().map(lambda state: (past, state)))
     else:

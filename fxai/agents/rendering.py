@@ -26,7 +26,7 @@ from fxai.agents.step_patch import Definition, StepPatch, decode_patch, encode_p
 from fxai.agents.step_record import StepRecord, Surrounded
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.constructor import is_plain_awaitable, lift_any
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import AnyEffect, Ask, AwaitValue, EffectOf, Generate, Succeed
 from fxai.effects.layer import AnyLayer, MemoMap, build_layer, layer_from_context
 from fxai.effects.scope import Scope
@@ -40,7 +40,7 @@ from fxai.tools.aspects.aspect import Aspect, Wrapping
 from fxai.tools.handler import handler_of
 from fxai.tools.identity import Identity, ToolConflictError
 from fxai.tools.tool import AnyTool
-from fxai.tools.toolkit import AnyBound, Toolkit
+from fxai.tools.toolkit import AnyBound, AnyToolkit, Toolkit
 
 _Steps: TypeAlias = Generator[AnyEffect, Any, Any]
 
@@ -194,7 +194,7 @@ class Rendering:
         self._conversation = _Conversation()
 
     def record(
-        self, toolkit: Toolkit[Any], messages: Prompt, prefix_break: PrefixBreak | None, compacted: Compacted | None
+        self, toolkit: AnyToolkit, messages: Prompt, prefix_break: PrefixBreak | None, compacted: Compacted | None
     ) -> StepRecord:
         """Return the record of the step that has just ended, with its tools and messages after the hooks."""
         before = PromptState({} if self._asked is None else self._asked.cells)
@@ -250,7 +250,7 @@ class Rendering:
 
         return Cause(tuple(map(explain, cause.reasons)))
 
-    def add_state(self, context: ContextOf[Any]) -> ContextOf[Any]:
+    def add_state(self, context: AnyContext) -> AnyContext:
         """Return the context with the state, for interceptors around the calls of the run."""
         return context.put(StateStore, self._store)
 
@@ -283,7 +283,7 @@ def _open_calls(history: Prompt) -> tuple[Pending, ...]:
     return pending_in(part for content in contents for part in content if part.type != "tool-approval-response")
 
 
-def _reminder(reminders: Iterable[Definition], final: Definitions, toolkit: Toolkit[Any]) -> tuple[Message, ...]:
+def _reminder(reminders: Iterable[Definition], final: Definitions, toolkit: AnyToolkit) -> tuple[Message, ...]:
     """Return the message that reminds the model of definitions, or no message if the step has none of them."""
     there = [one for one in dict.fromkeys(reminders) if one.name in toolkit or one.name in final.sections]
     if not there:
@@ -302,9 +302,9 @@ class _Toolkits:
     __slots__ = ("_made",)
 
     def __init__(self) -> None:
-        self._made: dict[tuple[object, ...], tuple[Toolkit[Any], list[AnyTool], Toolkit[Any]]] = {}
+        self._made: dict[tuple[object, ...], tuple[AnyToolkit, list[AnyTool], AnyToolkit]] = {}
 
-    def of(self, own: Toolkit[Any], definitions: Definitions, hidden: frozenset[str]) -> Toolkit[Any]:
+    def of(self, own: AnyToolkit, definitions: Definitions, hidden: frozenset[str]) -> AnyToolkit:
         """Return the tools of a step: first the tools of the agent, then the tools of the render, without hidden tools.
 
         Raises:
@@ -328,7 +328,7 @@ class _Toolkits:
         return made
 
 
-def _check_sections(definitions: Definitions, toolkit: Toolkit[Any]) -> None:
+def _check_sections(definitions: Definitions, toolkit: AnyToolkit) -> None:
     """Raise if a section has the name of an agent's tool, because a reference to the tool could open the section."""
     both = [name for name in definitions.sections if name in toolkit]
     if both:
@@ -369,7 +369,7 @@ class _Held(msgspec.Struct, frozen=True, eq=False):
     """The services of a toolkit's handlers after the build, and their scope."""
 
     origin: AnyBound
-    services: ContextOf[Any]
+    services: AnyContext
     scope: Scope
     token: object
     """The token that removes the scope from the scope of the run."""
@@ -443,7 +443,7 @@ _Given: TypeAlias = "tuple[Identity, Callable[..., Any], Wrapping | None]"
 """The identity of a tool, its handler in the render, and the aspect around the handler."""
 
 
-def _services(given: list[_Given], built: dict[object, Any], around: ContextOf[Any]) -> ContextOf[Any]:
+def _services(given: list[_Given], built: dict[object, Any], around: AnyContext) -> AnyContext:
     """Return the handlers of a step, with the services in the context when its calls run."""
     services = dict(built)
     for identity, f, wrapping in given:

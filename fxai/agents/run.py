@@ -50,7 +50,7 @@ from fxai.agents.step_record import NO_RECORD, StepRecord
 from fxai.effects.cancellation import is_bug
 from fxai.effects.cause import Cause, Die, Exit, Failed, Interrupt
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend, Sync
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer
 from fxai.effects.scope import NOTHING, Scope
 from fxai.messages.accumulate import fold
 from fxai.messages.errors import AiError
@@ -72,14 +72,14 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import ToolError, interrupt_calls, take_response
-from fxai.tools.toolkit import BoundToolkit, Toolkit
+from fxai.tools.toolkit import AnyBound, AnyToolkit
 
 if TYPE_CHECKING:
     from fxai.agents.rendering import Rendering, RenderPlan
     from fxai.agents.state import PromptState
     from fxai.agents.tool_search import Searching, ToolSearch
 
-OnResolved: TypeAlias = Callable[[Prompt, "PromptState | None"], EffectOf[Any, Any, Any]]
+OnResolved: TypeAlias = Callable[[Prompt, "PromptState | None"], AnyEffect]
 """Receives the history to commit if the run stops now, and the state of the stateful prompt, or None."""
 
 OnDefect: TypeAlias = Callable[[Answer[Any]], AnyEffect]
@@ -97,7 +97,7 @@ _NO_IDS: Final[frozenset[str]] = frozenset()  # shared, because each empty set t
 class RunPlan(msgspec.Struct, frozen=True):
     """The settings of a run."""
 
-    toolkit: Toolkit[Any]
+    toolkit: AnyToolkit
     """The tools that the model can call. The context provides their handlers, unless `tools_now` includes them."""
     options: RoundOptions
     """The options of each request. A `tool_choice` that requires a call applies to the first request only."""
@@ -114,7 +114,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     output_retries: int = OUTPUT_RETRIES
     """Maximum number of requests to correct an invalid answer. Each request lists all validation errors and counts as a
     step of the budget."""
-    tools_now: EffectOf[BoundToolkit[Any, Any, Any], Any, Any] | None = None
+    tools_now: EffectOf[AnyBound, Any, Any] | None = None
     """An effect that returns all tools of the next step instead of `toolkit`, or None if tools cannot change during the
     run. Its layer provides the handlers for this step."""
     deadline: Deadline | None = None
@@ -129,7 +129,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     """The rule that shortens the messages for the model, or None."""
     large_results: LargeResults | None = None
     """The rule for large results, or None."""
-    model: LayerOf[Any, Any, Any] | None = None
+    model: AnyLayer | None = None
     """The model of the agent, or None if its steps use the model in the context."""
     tool_search: ToolSearch | None = None
     """The tool search, or None if each step receives all tools."""

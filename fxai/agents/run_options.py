@@ -20,8 +20,8 @@ from typing_extensions import TypeAliasType, TypeIs, TypeVar, Unpack, override
 from fxai.agents.answer import Step, Steps
 from fxai.agents.change import Changes
 from fxai.agents.large_result import LargeResults
-from fxai.effects.effect import EffectOf
-from fxai.effects.layer import LayerOf
+from fxai.effects.effect import AnyEffect, EffectOf
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.effects.mistake import Discarded
 from fxai.messages.errors import AiError
 from fxai.messages.prompt import Prompt, PromptInput
@@ -30,7 +30,7 @@ from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import RoundOptions, ToolChoices
 from fxai.models.price import Price
 from fxai.schema.data import frozen
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit, Toolkit
 
 if TYPE_CHECKING:
     from fxai.agents.tool_search import ToolSearch
@@ -161,13 +161,13 @@ class StepSetup(msgspec.Struct, frozen=True, eq=False):
     """The earlier steps."""
     messages: Prompt
     """The messages in the request."""
-    toolkit: Toolkit[Any]
+    toolkit: AnyToolkit
     """The tools in the step."""
     options: RoundOptions
     """The options of the request. After the first step, they no longer contain a `tool_choice` that requires a call."""
     model: LayerOf[LanguageModel, AiError, None] | None = None
     """The model of the step, or None for the model of the run."""
-    handlers: LayerOf[Any, Any, Any] | None = None
+    handlers: AnyLayer | None = None
     """Handlers for this step only, or None if the context provides all handlers."""
 
     def with_model(self, model: LayerOf[LanguageModel, AiError, None]) -> StepSetup:
@@ -181,7 +181,7 @@ class StepSetup(msgspec.Struct, frozen=True, eq=False):
         check_model(model)
         return msgspec.structs.replace(self, model=model)
 
-    def with_tools(self, toolkit: Toolkit[Any]) -> StepSetup:
+    def with_tools(self, toolkit: AnyToolkit) -> StepSetup:
         """Return the setup with these tools, such as some tools of the run: `setup.toolkit.pick("search")`.
 
         For other tools, the context must provide the handlers. Type checkers cannot verify this.
@@ -245,7 +245,7 @@ def check_model(model: object) -> None:
     raise TypeError(f"model must be a layer of a model, got {model!r}. {remedy}.")
 
 
-def is_effect(given: Any) -> TypeIs[EffectOf[Any, Any, Any]]:
+def is_effect(given: Any) -> TypeIs[AnyEffect]:
     """Return whether the value of a hook is an effect."""
     return isinstance(given, EffectOf)
 

@@ -23,14 +23,14 @@ from fxai.effects.effect import AnyEffect, EffectOf, Generate, Succeed
 from fxai.tools.handler import Gives
 from fxai.tools.identity import OnConflict
 from fxai.tools.source import ToolSource
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import BoundToolkit, Toolkit, bound_of, not_tools
+from fxai.tools.tool import AnyTool, Tool
+from fxai.tools.toolkit import AnyBound, AnyToolkit, BoundToolkit, Toolkit, bound_of, not_tools
 
 _E_co = TypeVar("_E_co", covariant=True)
 _R_co = TypeVar("_R_co", covariant=True)
 
-_EMPTY: Toolkit[Any] = Toolkit.empty()
-_NOTHING: BoundToolkit[Any, Any, Any] = BoundToolkit(_EMPTY, ())
+_EMPTY: AnyToolkit = Toolkit.empty()
+_NOTHING: AnyBound = BoundToolkit(_EMPTY, ())
 
 
 class Offered(Protocol[_E_co, _R_co]):
@@ -55,7 +55,7 @@ class Offer(msgspec.Struct, frozen=True):
     """The treatment of a name that an earlier tool has."""
 
     @property
-    def bound(self) -> BoundToolkit[Any, Any, Any] | None:
+    def bound(self) -> AnyBound | None:
         """The tools with their included handlers, or None if fxai must open the source first."""
         if _is_toolkit(self.origin):
             return BoundToolkit(self.origin, ())
@@ -68,7 +68,7 @@ class Offer(msgspec.Struct, frozen=True):
             return ", ".join(self.bound.toolkit.tools)
         return "a tool source" if isinstance(self.origin, ToolSource) else repr(self.origin)
 
-    def open(self) -> EffectOf[BoundToolkit[Any, Any, Any], Any, Any]:
+    def open(self) -> EffectOf[AnyBound, Any, Any]:
         """Return an effect that opens the tools in the current scope."""
         bound = self.bound
         if bound is not None:
@@ -83,7 +83,7 @@ class Binding(msgspec.Struct, frozen=True):
 
     offers: tuple[Offer, ...] = ()
     """The offered tools, in their order."""
-    toolkit: Toolkit[Any] = _EMPTY
+    toolkit: AnyToolkit = _EMPTY
     """The tools that do not need an open source. Each name occurs once."""
 
     @staticmethod
@@ -126,7 +126,7 @@ class Binding(msgspec.Struct, frozen=True):
         return all(offer.bound is not None and not offer.bound.is_live for offer in self.offers)
 
     @property
-    def unanswered(self) -> Toolkit[Any]:
+    def unanswered(self) -> AnyToolkit:
         """The known tools that do not include their handlers. Provide these handlers to the run."""
         bound = [offer.origin.toolkit for offer in self.offers if _is_bound(offer.origin)]
         brought = {tool.identity for toolkit in bound for tool in toolkit}
@@ -137,7 +137,7 @@ class Binding(msgspec.Struct, frozen=True):
         """Return the tool names, or descriptions of the sources."""
         return ", ".join(map(str, self.offers))
 
-    def open(self) -> EffectOf[BoundToolkit[Any, Any, Any], Any, Any]:
+    def open(self) -> EffectOf[AnyBound, Any, Any]:
         """Return an effect that opens all tools in order in the current scope, with the handlers that they include.
 
         If a tool of a source has the name of a different tool, the effect ends with a `ToolConflictError` as a defect,
@@ -146,7 +146,7 @@ class Binding(msgspec.Struct, frozen=True):
         return Generate(_open_all, (self,), {})
 
 
-def _open_all(binding: Binding) -> Generator[AnyEffect, Any, BoundToolkit[Any, Any, Any]]:
+def _open_all(binding: Binding) -> Generator[AnyEffect, Any, AnyBound]:
     made = _NOTHING
     for offer in binding.offers:
         opened = yield offer.open()
@@ -164,7 +164,7 @@ def _with_offer(binding: Binding, offer: Offer) -> Binding:
     return binding if again else Binding((*binding.offers, offer), binding.toolkit)
 
 
-def _with_tools(binding: Binding, more: Toolkit[Any], on_conflict: OnConflict) -> Binding:
+def _with_tools(binding: Binding, more: AnyToolkit, on_conflict: OnConflict) -> Binding:
     here = binding.toolkit.tools
     dropped = here if on_conflict == "first" else {tool.name for tool in more if here.get(tool.name) == tool}
     new = more.filter(lambda tool: tool.name not in dropped)
@@ -173,7 +173,7 @@ def _with_tools(binding: Binding, more: Toolkit[Any], on_conflict: OnConflict) -
     return Binding(_append(binding, Offer(new, on_conflict)), binding.toolkit.merge(new, on_conflict=on_conflict))
 
 
-def _with_bound(binding: Binding, more: BoundToolkit[Any, Any, Any], on_conflict: OnConflict) -> Binding:
+def _with_bound(binding: Binding, more: AnyBound, on_conflict: OnConflict) -> Binding:
     brought = _NOTHING
     for offer in binding.offers:
         if _is_bound(offer.origin):
@@ -181,7 +181,7 @@ def _with_bound(binding: Binding, more: BoundToolkit[Any, Any, Any], on_conflict
     there = brought.toolkit.tools
     here = binding.toolkit.tools
 
-    def is_new(tool: Tool[Any, Any, Any]) -> bool:
+    def is_new(tool: AnyTool) -> bool:
         gives_way = on_conflict == "first" and here.get(tool.name, tool) != tool
         return there.get(tool.name) != tool and not gives_way
 
@@ -204,21 +204,21 @@ def _append(binding: Binding, offer: Offer) -> tuple[Offer, ...]:
 _ACCEPTED = "tools must be tools, toolkits, function tools, bound toolkits, tool sources, servers, or lists of them"
 
 
-def _is_tool(x: Any) -> TypeGuard[Tool[Any, Any, Any]]:
+def _is_tool(x: Any) -> TypeGuard[AnyTool]:
     return isinstance(x, Tool)
 
 
-def _is_toolkit(x: Any) -> TypeGuard[Toolkit[Any]]:
+def _is_toolkit(x: Any) -> TypeGuard[AnyToolkit]:
     return isinstance(x, Toolkit)
 
 
-def _is_bound(x: Any) -> TypeGuard[BoundToolkit[Any, Any, Any]]:
+def _is_bound(x: Any) -> TypeGuard[AnyBound]:
     return isinstance(x, BoundToolkit)
 
 
 def _offers(given: Iterable[object], on_conflict: OnConflict) -> Iterator[Offer]:
     """Yield the values as offers. Adjacent tools become one toolkit."""
-    tools: list[Tool[Any, Any, Any]] = []
+    tools: list[AnyTool] = []
     for each in _flat(given):
         if _is_tool(each):
             tools.append(each)

@@ -26,8 +26,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from fxai.effects.effect import EffectOf, Succeed
-from fxai.effects.layer import LayerOf
+from fxai.effects.effect import AnyEffect, EffectOf, Succeed
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.messages.prompt import Prompt
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import RoundOptions, ToolChoice
@@ -36,7 +36,7 @@ from fxai.tools.annotation import DeferLoading, Destructive, FindsTools, Idempot
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_error import nearest_name
 from fxai.tools.tool_index import ToolIndex, words_of
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit, Toolkit
 
 if TYPE_CHECKING:
     from fxai.models.embedding_model import EmbeddingModel, Vector
@@ -166,9 +166,9 @@ class Searching:
         self._always = {*options.always, *always}
         self._found: dict[str, None] = {}  # in the order of their discovery
         self._read = 0  # the number of messages that this run has searched for results
-        self._toolkit: Toolkit[Any] = Toolkit.empty()  # all tools of the last step
+        self._toolkit: AnyToolkit = Toolkit.empty()  # all tools of the last step
         self._state = (0, 0)  # the numbers of the tools that the model always receives and of the found tools
-        self._offered: Toolkit[Any] = self._toolkit
+        self._offered: AnyToolkit = self._toolkit
         self._rest: tuple[AnyTool, ...] = ()
         self._tool = Tool.make(
             options.name,
@@ -176,10 +176,10 @@ class Searching:
             parameters=ToolQuery,
             success=FoundTools,
         ).annotate_all({Readonly: True, Idempotent: True, Destructive: False, OpenWorld: False, FindsTools: True})
-        self.handlers: LayerOf[Any, Any, Any] | None = None if self._by_provider else self._tool.handler(self._search)
+        self.handlers: AnyLayer | None = None if self._by_provider else self._tool.handler(self._search)
         """The layer of the search tool, or None if the provider searches."""
 
-    def offer(self, toolkit: Toolkit[Any], history: Prompt, options: RoundOptions) -> Toolkit[Any]:
+    def offer(self, toolkit: AnyToolkit, history: Prompt, options: RoundOptions) -> AnyToolkit:
         """Return the tools of a step: the tools that the model always receives, the search tool, and the found tools.
 
         If the model accepts deferred tools, all other tools are also in the result, as deferred tools.
@@ -276,5 +276,5 @@ def _rank_by_meaning(
         near = [similarity(wanted, vector) for vector in tools]
         return sorted((at for at, one in enumerate(near) if one >= least), key=lambda at: (-near[at], at))
 
-    asked: EffectOf[Any, Any, Any] = EmbeddingModel.embed_many((query, *texts)).provide(embedding)
+    asked: AnyEffect = EmbeddingModel.embed_many((query, *texts)).provide(embedding)
     return asked.map(lambda made: rank(made.vectors)).catch_all(lambda _: Succeed(()))

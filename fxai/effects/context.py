@@ -140,6 +140,10 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
 EMPTY: ContextOf[None] = ContextOf({})
 
 
+AnyContext: TypeAlias = ContextOf[Any]
+"""A context of any services."""
+
+
 @final
 class Enclosure(msgspec.Struct, frozen=True, eq=False):
     """The code of a layer that wraps each program with its services. No type names it; its key is its class."""

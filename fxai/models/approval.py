@@ -28,7 +28,7 @@ from typing import Any, cast, final
 import msgspec
 from typing_extensions import override
 
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import Ask, EffectOf
 from fxai.effects.service import Clock
 from fxai.messages.message import (
@@ -45,7 +45,7 @@ from fxai.messages.reason import ApprovalProblem, InvalidApprovalError
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 
 @final
@@ -356,7 +356,7 @@ def _without_finished_parts(
     return tuple(kept)
 
 
-def is_waiting(prompt: Prompt, tools: Mapping[str, Tool[Any, Any, Any]]) -> bool:
+def is_waiting(prompt: Prompt, tools: Mapping[str, AnyTool]) -> bool:
     """Return whether calls in the last turn need external results, and only other results follow the turn."""
     answered: set[str] = set()
     for at in range(len(prompt) - 1, -1, -1):
@@ -382,7 +382,7 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
     ledger: ApprovalLedger
     clock: Clock
 
-    def request(self, call: ToolCall, tool: Tool[Any, Any, Any], name: str | None = None) -> ApprovalRequest:
+    def request(self, call: ToolCall, tool: AnyTool, name: str | None = None) -> ApprovalRequest:
         """Return a signed request for the call. `name` is its id; the default is an unpredictable id."""
         now, lifetime = self.clock.now(), self.key.lifetime
         request = ApprovalRequest(
@@ -401,9 +401,7 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
             return False
         return self.key.verify(text, request.signature)
 
-    def problem(
-        self, request: ToolApprovalRequestPart, call: ToolCallPart, tool: Tool[Any, Any, Any]
-    ) -> ApprovalProblem | None:
+    def problem(self, request: ToolApprovalRequestPart, call: ToolCallPart, tool: AnyTool) -> ApprovalProblem | None:
         """Return the reason why an approval does not apply to the call in its present form, or None if it applies."""
         if not self.is_signed(request):
             return "forged"
@@ -418,11 +416,11 @@ def authority() -> EffectOf[Authority]:
     return Ask(_find_authority)
 
 
-def _find_authority(context: ContextOf[Any]) -> Authority:
+def _find_authority(context: AnyContext) -> Authority:
     return Authority(context.fetch(ApprovalKey), context.fetch(ApprovalLedger), context.fetch(Clock))
 
 
-def _is_digest(digest: str, tool: Tool[Any, Any, Any], params: Any, realm: str) -> bool:
+def _is_digest(digest: str, tool: AnyTool, params: Any, realm: str) -> bool:
     try:
         return digest_of(tool, params, realm) == digest
     except (TypeError, ValueError):  # the parameters are not JSON
@@ -434,7 +432,7 @@ def _signed_text(request: ApprovalRequest | ToolApprovalRequestPart) -> bytes:
     return _canonical(bound)
 
 
-def digest_of(tool: Tool[Any, Any, Any], params: Any, realm: str = "") -> str:
+def digest_of(tool: AnyTool, params: Any, realm: str = "") -> str:
     """Return the digest of a call for its approval: SHA-256 over tool, parameters, and realm, in hexadecimal.
 
     The digest is the same in every process, and after the parameters were converted to JSON and back. It ignores the
@@ -450,10 +448,10 @@ def digest_of(tool: Tool[Any, Any, Any], params: Any, realm: str = "") -> str:
     return hashlib.sha256(_canonical(bound)).hexdigest()
 
 
-def describe_tool(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
+def describe_tool(tool: AnyTool) -> dict[str, Any]:
     """Return all data that distinguishes the tool from other tools, as a JSON value."""
     validation: object = tool.validation
-    inside: Mapping[str, Tool[Any, Any, Any]] = getattr(validation, "sub_tools", {})  # the sub-tools of a composite
+    inside: Mapping[str, AnyTool] = getattr(validation, "sub_tools", {})  # the sub-tools of a composite
     provider = tool.provider
     return {
         "kind": tool.identity.kind,

@@ -20,8 +20,8 @@ import msgspec
 from typing_extensions import override
 
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.effect import Ask, EffectOf, FailCause, Generate, Succeed
-from fxai.effects.stream import StreamOf
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Generate, Succeed
+from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.calls import UNANSWERED
 from fxai.messages.errors import AiError
 from fxai.messages.message import ToolCallPart
@@ -43,7 +43,7 @@ from fxai.models.approval_services import ApprovalLedger, ApprovalUse
 from fxai.models.interceptor import interceptor_of
 from fxai.models.model_request import Resolution
 from fxai.models.round import Emit, RoundTurn, Steps
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import (
     ApprovalExpired,
     ApprovalUnavailable,
@@ -56,7 +56,7 @@ from fxai.tools.tool_error import (
 
 _A = TypeVar("_A")
 
-OnResolved: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
+OnResolved: TypeAlias = Callable[[Prompt], AnyEffect]
 """Receives the history to commit if the run stops now.
 
 Before approved calls run, each of them has an unknown outcome. After they ended, including calls that failed, the
@@ -123,7 +123,7 @@ def relay(program: Callable[[Emit | None], EffectOf[_A, Any, Any]], emit: Emit |
     if emit is None:
         return program(None)
     values: list[_A] = []
-    parts: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: program(channel.put).map(values.append))
+    parts: AnyStream = StreamOf.from_channel(lambda channel: program(channel.put).map(values.append))
     return parts.for_each(emit).map(lambda _: values[0])
 
 
@@ -206,7 +206,7 @@ def _use_approved(approved: list[AnsweredRequest], ledger: ApprovalLedger) -> St
 
 
 def _problem(
-    history: ApprovalHistory, checking: Authority, tools: Mapping[str, Tool[Any, Any, Any]]
+    history: ApprovalHistory, checking: Authority, tools: Mapping[str, AnyTool]
 ) -> AiError | UnknownTool | None:
     if history.problem is not None:
         return _error(history.problem)

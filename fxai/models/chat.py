@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, final, overload
 
@@ -36,8 +36,8 @@ from typing_extensions import TypeForm, TypeVar, Unpack, override
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import Lock
 from fxai.effects.constructor import attempt_work, fail
-from fxai.effects.context import ContextOf
-from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, Local, Succeed, Suspend, Sync, Within
+from fxai.effects.context import AnyContext, ContextOf
+from fxai.effects.effect import AnyEffect, Effect, EffectOf, FailCause, Fetch, Local, Succeed, Suspend, Sync, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock, Service
@@ -45,27 +45,23 @@ from fxai.effects.stream import AnyStream, StreamOf, provide_stream
 from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
 from fxai.messages.message import handles_of
-from fxai.messages.part import AnyPart, StreamPart
+from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response
 from fxai.models.compaction import Compaction, check_compaction, compact_request
 from fxai.models.growth import Growth, SentRequest
 from fxai.models.language_model import (
-    Compact,
     LanguageModel,
     ObjectPending,
     ObjectResponse,
-    object_round,
-    object_stream,
-    stream_round,
-    text_round,
+    RoundSetup,
 )
 from fxai.models.model_request import RoundOptions
 from fxai.models.token_count import TokenCount
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.tools.tool_error import ToolError
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit, Toolkit
 
 if TYPE_CHECKING:
     from fxai.models.partial_object import ObjectPart
@@ -390,17 +386,17 @@ class Chat(Service):
         def save(both: tuple[_A, Prompt]) -> EffectOf[_A, ChatStoreError]:
             return self._save(both[1]).as_(both[0])
 
-        def run(history: Prompt) -> EffectOf[Any, Any, Any]:
+        def run(history: Prompt) -> AnyEffect:
             return Local(f(history), lambda context: context.put(self, True)).flat_map(save)
 
-        turn: EffectOf[Any, Any, Any] = scoped(self._start().flat_map(run))
+        turn: AnyEffect = scoped(self._start().flat_map(run))
         return turn
 
     def count_tokens(
         self,
         prompt: PromptInput = Prompt.empty,
         *,
-        toolkit: Toolkit[Any] = _NO_TOOLS,
+        toolkit: AnyToolkit = _NO_TOOLS,
         schema: TypeForm[Any] | Schema[Any] | None = None,
         **options: Unpack[RoundOptions],
     ) -> EffectOf[TokenCount, AiError | ChatStoreError, LanguageModel | None]:
@@ -426,12 +422,9 @@ class Chat(Service):
         """
 
         def ask(history: Prompt) -> EffectOf[tuple[Response, Prompt], Any, Any]:
-            whole = history + Prompt.make(prompt)
-            growth = Growth(self._last)
-            answer = text_round(
-                whole, toolkit, options, on_resolved=self._save, growth=growth, compact=self._compact(growth)
-            ).tap(self._note(growth))
-            return _with_prompt(answer, whole).map(lambda response: (response, _grow(whole, response.content, growth)))
+            asked, growth = self._ask(history, prompt, toolkit, options)
+            answer = asked.text().tap(self._note(growth)).map_error(lambda error: _with_history(error, asked.prompt))
+            return answer.map(lambda response: (response, _grow(asked.prompt, response, growth)))
 
         return self.turn(ask)
 
@@ -458,22 +451,21 @@ class Chat(Service):
         prompt: PromptInput,
         schema: Any,
         *,
-        toolkit: Toolkit[Any] = _NO_TOOLS,
+        toolkit: AnyToolkit = _NO_TOOLS,
         **options: Unpack[RoundOptions],
-    ) -> EffectOf[Any, Any, Any]:
+    ) -> AnyEffect:
         """Run a turn like `LanguageModel.generate_object`. The chat saves a turn that ends with `ObjectPending`."""
         wanted: Schema[Any] = Schema.of(schema)
 
         def ask(history: Prompt) -> EffectOf[tuple[ObjectResponse[Any] | ObjectPending, Prompt], Any, Any]:
-            whole = history + Prompt.make(prompt)
-            growth = Growth(self._last)
-            answer: EffectOf[Any, Any, Any] = object_round(
-                whole, wanted, toolkit, options, on_resolved=self._save, growth=growth, compact=self._compact(growth)
-            ).tap(self._note(growth))
-            end = _with_prompt(answer, whole).catch_all(_pending)
-            return end.map(lambda end: (end, _grow(whole, end.response.content, growth)))
+            def save_pending(error: Any) -> EffectOf[ObjectPending, Any]:
+                return Succeed(error) if isinstance(error, ObjectPending) else fail(_with_history(error, asked.prompt))
 
-        return self.turn(ask).flat_map(_fail_pending)
+            asked, growth = self._ask(history, prompt, toolkit, options)
+            answer: AnyEffect = asked.object(wanted).tap(self._note(growth)).catch_all(save_pending)
+            return answer.map(lambda end: (end, _grow(asked.prompt, end.response, growth)))
+
+        return self.turn(ask).flat_map(lambda end: fail(end) if isinstance(end, ObjectPending) else Succeed(end))
 
     def stream_text(
         self, prompt: PromptInput = Prompt.empty, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]
@@ -488,7 +480,7 @@ class Chat(Service):
             parts.append(part)
             return Response.from_stream(parts) if part.type == "finish" else None
 
-        return self._stream(prompt, partial(stream_round, toolkit=toolkit, options=options), collect)
+        return self._stream(prompt, toolkit, options, RoundSetup.text_stream, collect)
 
     @overload
     def stream_object(
@@ -513,37 +505,50 @@ class Chat(Service):
         prompt: PromptInput,
         schema: Any,
         *,
-        toolkit: Toolkit[Any] = _NO_TOOLS,
+        toolkit: AnyToolkit = _NO_TOOLS,
         **options: Unpack[RoundOptions],
-    ) -> StreamOf[Any, Any, Any]:
+    ) -> AnyStream:
         """Run a turn like `LanguageModel.stream_object`. The chat saves the turn before the last part.
 
         The chat also saves a turn that ends with `ObjectPending`. The next turn starts after the end of the stream. If
         you stop reading early, the turn does not succeed.
         """
         wanted: Schema[Any] = Schema.of(schema)
-        stream = partial(object_stream, schema=wanted, toolkit=toolkit, options=options)
-        return self._stream(prompt, stream, lambda part: part.response)
+        return self._stream(
+            prompt, toolkit, options, lambda asked: asked.object_stream(wanted), lambda part: part.response
+        )
+
+    def _ask(
+        self, history: Prompt, prompt: PromptInput, toolkit: AnyToolkit, options: RoundOptions
+    ) -> tuple[RoundSetup, Growth]:
+        """Return the round of a turn, and the requests of the conversation."""
+        growth = Growth(self._last)
+        compact = None if self._compaction is None else partial(compact_request, self._compaction, growth)
+        return RoundSetup(history + Prompt.make(prompt), toolkit, options, self._save, growth, compact), growth
 
     def _stream(
-        self, prompt: PromptInput, stream: Callable[..., AnyStream], end: Callable[[Any], Response | None]
-    ) -> StreamOf[Any, Any, Any]:
+        self,
+        prompt: PromptInput,
+        toolkit: AnyToolkit,
+        options: RoundOptions,
+        start: Callable[[RoundSetup], AnyStream],
+        end: Callable[[Any], Response | None],
+    ) -> AnyStream:
         """Return the stream of a turn. The chat saves the response that `end` returns for the last part."""
 
-        def ask(history: Prompt) -> StreamOf[Any, Any, Any]:
-            whole, growth = history + Prompt.make(prompt), Growth(self._last)
+        def ask(history: Prompt) -> AnyStream:
+            asked, growth = self._ask(history, prompt, toolkit, options)
 
             def save(response: Response | None) -> EffectOf[None, ChatStoreError]:
                 if response is None:
                     return _NOTHING
-                return self._save(_grow(whole, response.content, growth)).tap(self._note(growth))
+                return self._save(_grow(asked.prompt, response, growth)).tap(self._note(growth))
 
-            def fail_after_save(error: Any) -> StreamOf[Any, Any, Any]:
+            def fail_after_save(error: Any) -> AnyStream:
                 saved = save(error.response) if isinstance(error, ObjectPending) else _NOTHING
-                return StreamOf.from_effect(saved.and_then(fail(_with_history(error, whole))))
+                return StreamOf.from_effect(saved.and_then(fail(_with_history(error, asked.prompt))))
 
-            asked = stream(whole, on_resolved=self._save, growth=growth, compact=self._compact(growth))
-            inside = provide_stream(asked, Succeed(ContextOf({self: True})))
+            inside = provide_stream(start(asked), Succeed(ContextOf({self: True})))
             return inside.catch_all(fail_after_save).tap(lambda part: save(end(part)))
 
         return StreamOf.unwrap(self._start().map(ask))
@@ -555,7 +560,7 @@ class Chat(Service):
             self._known = stored
             return self._first if stored is None else stored
 
-        def start(context: ContextOf[Any]) -> EffectOf[Prompt, Any, Any]:
+        def start(context: AnyContext) -> EffectOf[Prompt, Any, Any]:
             if context.find(self) is None:
                 held = self._lock.hold().and_then(self._store.hold(self._id))
                 return held.and_then(Suspend(lambda: self._store.reload(self._id, self._known))).map(note)
@@ -563,9 +568,6 @@ class Chat(Service):
             return FailCause(Cause((Die(RuntimeError(f"{text}. Call `LanguageModel` inside a turn.")),)))
 
         return Within(start)
-
-    def _compact(self, growth: Growth) -> Compact | None:
-        return None if self._compaction is None else partial(compact_request, self._compaction, growth)
 
     def _note(self, growth: Growth) -> Callable[[object], EffectOf[None]]:
         """Return the effect that stores the request of a successful turn for the next turn."""
@@ -591,13 +593,9 @@ class Chat(Service):
 _NOTHING: EffectOf[None] = Succeed(None)
 
 
-def _grow(prompt: Prompt, parts: Iterable[AnyPart], growth: Growth) -> Prompt:
+def _grow(prompt: Prompt, response: Response, growth: Growth) -> Prompt:
     """Return the history after a turn. The last message before the turn records its compaction."""
-    return (prompt if growth.compacted is None else growth.compacted.mark(prompt)).with_response(parts)
-
-
-def _with_prompt(answer: EffectOf[_A, Any, Any], prompt: Prompt) -> EffectOf[_A, Any, Any]:
-    return answer.map_error(lambda error: _with_history(error, prompt))
+    return (prompt if growth.compacted is None else growth.compacted.mark(prompt)).with_response(response.content)
 
 
 def _with_history(error: Any, prompt: Prompt) -> Any:
@@ -605,11 +603,3 @@ def _with_history(error: Any, prompt: Prompt) -> Any:
         return error
     parts = () if error.response is None else error.response.content
     return msgspec.structs.replace(error, history=prompt.with_response(parts))
-
-
-def _pending(error: Any) -> EffectOf[ObjectPending, Any]:
-    return Succeed(error) if isinstance(error, ObjectPending) else FailCause(Cause((Fail(error),)))
-
-
-def _fail_pending(end: ObjectResponse[_V] | ObjectPending) -> EffectOf[ObjectResponse[_V], ObjectPending]:
-    return FailCause(Cause((Fail(end),))) if isinstance(end, ObjectPending) else Succeed(end)

@@ -29,7 +29,7 @@ from typing_extensions import TypeVar, override
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import FiberHandle
-from fxai.effects.context import Branching, ContextOf
+from fxai.effects.context import AnyContext, Branching, ContextOf
 from fxai.effects.effect import AnyEffect, Effect, EffectOf, Fetch, FlatMap, Gen, Suspend, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import Channel
@@ -188,7 +188,7 @@ def _join_all(several: Sequence[Embeddings]) -> Embeddings:
 def ask_embeddings(model: EmbeddingModel, texts: tuple[str, ...]) -> EffectOf[Embeddings, AiError]:
     """Return the result of `model.ask(texts)`. A tracer records it if the model itself answers."""
 
-    def ask(services: ContextOf[Any]) -> AnyEffect:
+    def ask(services: AnyContext) -> AnyEffect:
         tracer: Tracer | None = services.services.get(Tracer)
         if tracer is None or (info := model.info) is None:
             return model.ask(texts)
@@ -294,7 +294,7 @@ class _Batching(ForwardingEmbeddingModel):
     def __init__(self, model: EmbeddingModel, scope: Scope, window: float, most: int | None) -> None:
         super().__init__(model)
         # No branching: callers share a batch, so the request does not belong to the program of a single caller.
-        self._held: ContextOf[Any] = ContextOf({Scope: scope, Branching: None})
+        self._held: AnyContext = ContextOf({Scope: scope, Branching: None})
         self._window = window
         self._most = most
         self._open: _Batch | None = None

@@ -26,7 +26,7 @@ from typing import Any, Never, TypeVar, cast, final, overload
 import msgspec
 from typing_extensions import override
 
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import AnyEffect, EffectOf, Within
 from fxai.effects.layer import LayerOf, MemoMap, build_layer
 from fxai.effects.scope import Scope
@@ -35,7 +35,7 @@ from fxai.messages.part import ToolCall
 from fxai.messages.prompt import Prompt
 from fxai.models.model_request import ModelRequest
 from fxai.tools.handler import InnerCall, InnerCalls
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.tool_info import CallKey
 
 _T = TypeVar("_T")
@@ -87,7 +87,7 @@ class InterceptedCall(msgspec.Struct, eq=False):
     """The index among the turn's calls that fxai handles, from 0."""
     call: ToolCall
     """The call in its final form."""
-    tool: Tool[Any, Any, Any]
+    tool: AnyTool
     """The tool of the call."""
     reread: Callable[[], EffectOf[None]]
     """Replaces the written call with its parsed form. Running the call does the same."""
@@ -237,21 +237,21 @@ class _Chain(Interceptor):
         return working
 
 
-def interceptor_of(context: ContextOf[Any]) -> Interceptor | None:
+def interceptor_of(context: AnyContext) -> Interceptor | None:
     """Return the interceptor of a context, or None."""
     return cast("Interceptor | None", context.services.get(Interceptor))
 
 
 @overload  # with Never first: pyright solves `E | E2` to Unknown when both are Never
 def intercept(
-    layer: LayerOf[_T, _E, _R], make: Callable[[ContextOf[Any]], EffectOf[Interceptor, Never, _R2]]
+    layer: LayerOf[_T, _E, _R], make: Callable[[AnyContext], EffectOf[Interceptor, Never, _R2]]
 ) -> LayerOf[_T, _E, _R | _R2]: ...
 @overload
 def intercept(
-    layer: LayerOf[_T, _E, _R], make: Callable[[ContextOf[Any]], EffectOf[Interceptor, _E2, _R2]]
+    layer: LayerOf[_T, _E, _R], make: Callable[[AnyContext], EffectOf[Interceptor, _E2, _R2]]
 ) -> LayerOf[_T, _E | _E2, _R | _R2]: ...
 def intercept(
-    layer: LayerOf[_T, _E, _R], make: Callable[[ContextOf[Any]], EffectOf[Interceptor, _E2, _R2]]
+    layer: LayerOf[_T, _E, _R], make: Callable[[AnyContext], EffectOf[Interceptor, _E2, _R2]]
 ) -> LayerOf[_T, _E | _E2, _R | _R2]:
     """Return the layer with an interceptor between the interceptors of the context and of the layer.
 
@@ -261,9 +261,9 @@ def intercept(
             for each program with this layer, and releases its resources with the layer.
     """
 
-    def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-        def within(around: ContextOf[Any]) -> AnyEffect:
-            def add(services: ContextOf[Any]) -> AnyEffect:
+    def build(memo: MemoMap, scope: Scope) -> EffectOf[AnyContext, Any, Any]:
+        def within(around: AnyContext) -> AnyEffect:
+            def add(services: AnyContext) -> AnyEffect:
                 made: EffectOf[Interceptor, Any, Any] = scope.around(make(around.merge(services)))
                 return made.map(lambda own: _put(services, _stack(own, services, around)))
 
@@ -274,11 +274,11 @@ def intercept(
     return LayerOf(build)
 
 
-def _put(services: ContextOf[Any], stack: Interceptor) -> ContextOf[Any]:
+def _put(services: AnyContext, stack: Interceptor) -> AnyContext:
     return services.put(Interceptor, stack).put(InnerCalls, stack)
 
 
-def _stack(own: Interceptor, services: ContextOf[Any], around: ContextOf[Any]) -> Interceptor:
+def _stack(own: Interceptor, services: AnyContext, around: AnyContext) -> Interceptor:
     outer = _links(interceptor_of(around))
     inner = _links(interceptor_of(services))
     links = (*outer, own, *inner[len(outer) if inner[: len(outer)] == outer else 0 :])

@@ -22,10 +22,10 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.effects.constructor import fail
-from fxai.effects.effect import Ask, Effect, EffectOf, Fetch, Generate, Succeed, Suspend
+from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, Fetch, Generate, Succeed, Suspend
 from fxai.effects.scope import NOTHING
 from fxai.effects.service import Service
-from fxai.effects.stream import Stream, StreamOf, stream_steps
+from fxai.effects.stream import AnyStream, Stream, StreamOf, stream_steps
 from fxai.messages.errors import AiError
 from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult, Usage
 from fxai.messages.prompt import Prompt, PromptInput
@@ -51,7 +51,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
 from fxai.schema.parsing import parse_json
 from fxai.tools.tool_error import InvalidParameters, ToolError, UnknownTool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit, Toolkit
 
 if TYPE_CHECKING:
     from fxai.models.model_facts import ModelFacts
@@ -142,7 +142,7 @@ class LanguageModel(Service):
     def count_tokens(
         prompt: PromptInput,
         *,
-        toolkit: Toolkit[Any] = _NO_TOOLS,
+        toolkit: AnyToolkit = _NO_TOOLS,
         schema: TypeForm[Any] | Schema[Any] | None = None,
         **options: Unpack[RoundOptions],
     ) -> EffectOf[TokenCount, AiError, LanguageModel | None]:
@@ -183,7 +183,7 @@ class LanguageModel(Service):
         invalid value; the `response` of this failure contains the results of all calls. It fails with
         `InvalidApprovalError` before any call if an answer to an approval request is invalid.
         """
-        return text_round(Prompt.make(prompt), toolkit, options)
+        return RoundSetup(Prompt.make(prompt), toolkit, options).text()
 
     @overload
     @staticmethod
@@ -208,16 +208,16 @@ class LanguageModel(Service):
         prompt: PromptInput,
         schema: Any,
         *,
-        toolkit: Toolkit[Any] = _NO_TOOLS,
+        toolkit: AnyToolkit = _NO_TOOLS,
         **options: Unpack[RoundOptions],
-    ) -> EffectOf[Any, Any, Any]:
+    ) -> AnyEffect:
         """Return a typed value. The JSON Schema of `schema` constrains the answer, and fxai decodes its text.
 
         The effect fails like `generate_text`. It fails with `StructuredOutputError` if the text is invalid; the error
         contains the text, the location, and the results of calls in the same turn. It fails with `ObjectPending` if
         calls are pending and no value exists yet.
         """
-        return object_round(Prompt.make(prompt), Schema[Any].of(schema), toolkit, options)
+        return RoundSetup(Prompt.make(prompt), toolkit, options).object(Schema[Any].of(schema))
 
     @staticmethod
     def stream_text(
@@ -229,7 +229,7 @@ class LanguageModel(Service):
         and the handlers. The stream fails like `generate_text`, after the results of the other calls. Results of
         approved calls come first.
         """
-        return stream_round(Prompt.make(prompt), toolkit, options)
+        return RoundSetup(Prompt.make(prompt), toolkit, options).text_stream()
 
     @overload
     @staticmethod
@@ -254,9 +254,9 @@ class LanguageModel(Service):
         prompt: PromptInput,
         schema: Any,
         *,
-        toolkit: Toolkit[Any] = _NO_TOOLS,
+        toolkit: AnyToolkit = _NO_TOOLS,
         **options: Unpack[RoundOptions],
-    ) -> StreamOf[Any, Any, Any]:
+    ) -> AnyStream:
         """Return a stream of a typed value while the model writes it. See `generate_object` for the arguments.
 
         Each part has the JSON value so far as `partial`, and each partial is a beginning of the next partial. The last
@@ -269,94 +269,99 @@ class LanguageModel(Service):
         If the provider requires another form of the schema, fxai converts the text back while it arrives. If the model
         has no structured output, the partials grow with the arguments of the tool call that is the answer.
         """
-        return object_stream(Prompt.make(prompt), Schema[Any].of(schema), toolkit, options)
+        return RoundSetup(Prompt.make(prompt), toolkit, options).object_stream(Schema[Any].of(schema))
 
 
 Compact: TypeAlias = Callable[[LanguageModel, ModelRequest], EffectOf[tuple[ModelRequest, Usage], AiError, Any]]
 """Returns the request for a model after its compaction, and the usage of the compaction."""
 
 
-def text_round(
-    prompt: Prompt,
-    toolkit: Toolkit[Any],
-    options: RoundOptions,
-    *,
-    on_resolved: OnResolved | None = None,
-    growth: Growth | None = None,
-    compact: Compact | None = None,
-) -> EffectOf[Response, Any, Any]:
-    """Run the round of `LanguageModel.generate_text`. The response names a break of the requests in `growth`.
+@final
+class RoundSetup(msgspec.Struct, frozen=True, eq=False):
+    """A round before it starts: its prompt, tools, and options, and the work of the chat that it continues."""
 
-    `compact` returns the request with shortened messages, and the usage of its own request.
-    """
-    given = {"on_resolved": on_resolved, "growth": growth, "compact": compact}
-    return Generate(_round, (prompt, toolkit, options), given)
+    prompt: Prompt
+    toolkit: AnyToolkit
+    options: RoundOptions
+    on_resolved: OnResolved | None = None
+    """Receives the history when approved calls start, and again when they end."""
+    growth: Growth | None = None
+    """The requests of the conversation. The response names a break of them."""
+    compact: Compact | None = None
 
+    def text(self) -> EffectOf[Response, Any, Any]:
+        """Run the round of `LanguageModel.generate_text`."""
+        return Generate(self._run, (), {})
 
-def object_round(
-    prompt: Prompt,
-    schema: Schema[_V],
-    toolkit: Toolkit[Any],
-    options: RoundOptions,
-    *,
-    on_resolved: OnResolved | None = None,
-    growth: Growth | None = None,
-    compact: Compact | None = None,
-) -> EffectOf[ObjectResponse[_V], Any, Any]:
-    """Run the round of `LanguageModel.generate_object`. See `text_round`."""
-    given = {"schema": schema, "on_resolved": on_resolved, "growth": growth, "compact": compact}
-    answered = Generate(_round, (prompt, toolkit, options), given)
-    return answered.flat_map(lambda response: _to_object(response, schema))
+    def object(self, schema: Schema[_V]) -> EffectOf[ObjectResponse[_V], Any, Any]:
+        """Run the round of `LanguageModel.generate_object`."""
+        return Generate(self._run, (None, schema), {}).flat_map(lambda response: _to_object(response, schema))
 
+    def text_stream(self) -> StreamOf[StreamPart, Any, Any]:
+        """Run the round of `LanguageModel.stream_text`."""
 
-def stream_round(
-    prompt: Prompt,
-    toolkit: Toolkit[Any],
-    options: RoundOptions,
-    *,
-    on_resolved: OnResolved | None = None,
-    growth: Growth | None = None,
-    compact: Compact | None = None,
-) -> StreamOf[StreamPart, Any, Any]:
-    """Run the round of `LanguageModel.stream_text`. See `text_round`."""
-    given = {"on_resolved": on_resolved, "growth": growth, "compact": compact}
+        def program(emit: Emit) -> AnyEffect:
+            return Generate(self._run, (emit,), {})
 
-    def program(emit: Emit) -> EffectOf[Any, Any, Any]:
-        return Generate(_round, (prompt, toolkit, options, emit), given)
+        return stream_steps(program)
 
-    return stream_steps(program)
+    def object_stream(self, schema: Schema[_V]) -> StreamOf[ObjectPart[_V], Any, Any]:
+        """Run the round of `LanguageModel.stream_object`."""
+        from fxai.models.partial_object import AnswerReader, ObjectPart
 
+        def program(emit: Callable[[ObjectPart[_V]], EffectOf[None]]) -> AnyEffect:
+            reader = AnswerReader(schema)
 
-def object_stream(
-    prompt: Prompt,
-    schema: Schema[_V],
-    toolkit: Toolkit[Any],
-    options: RoundOptions,
-    *,
-    on_resolved: OnResolved | None = None,
-    growth: Growth | None = None,
-    compact: Compact | None = None,
-) -> StreamOf[ObjectPart[_V], Any, Any]:
-    """Run the round of `LanguageModel.stream_object`. See `text_round`."""
-    from fxai.models.partial_object import AnswerReader, ObjectPart
+            def read(part: StreamPart) -> AnyEffect:
+                has_grown, error = reader.read(part), reader.error("LanguageModel", "stream_object")
+                if error is not None:
+                    return fail(error)
+                return emit(ObjectPart(reader.at_present)) if has_grown else NOTHING
 
-    def program(emit: Callable[[ObjectPart[_V]], EffectOf[None]]) -> EffectOf[Any, Any, Any]:
-        reader = AnswerReader(schema)
+            def end(made: ObjectResponse[_V]) -> EffectOf[None]:
+                return emit(ObjectPart(reader.whole(made.response.text), made.value, made.response))
 
-        def read(part: StreamPart) -> EffectOf[Any, Any, Any]:
-            has_grown, error = reader.read(part), reader.error("LanguageModel", "stream_object")
-            if error is not None:
-                return fail(error)
-            return emit(ObjectPart(reader.at_present)) if has_grown else NOTHING
+            answered = Generate(self._run, (read, schema), {})
+            return answered.flat_map(lambda response: _to_object(response, schema, "stream_object")).flat_map(end)
 
-        def end(made: ObjectResponse[_V]) -> EffectOf[None]:
-            return emit(ObjectPart(reader.whole(made.response.text), made.value, made.response))
+        return stream_steps(program)
 
-        given = {"schema": schema, "on_resolved": on_resolved, "growth": growth, "compact": compact}
-        answered = Generate(_round, (prompt, toolkit, options, read), given)
-        return answered.flat_map(lambda response: _to_object(response, schema, "stream_object")).flat_map(end)
+    def _run(self, emit: Emit | None = None, schema: Schema[Any] | None = None) -> Steps:
+        """Process the approvals of the prompt, run the round, and return its response."""
+        model = yield Fetch(LanguageModel)
+        prepared = prepare(self.prompt, self.toolkit, self.options)
+        request, resolution = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
+        resolves = self.options.get("resolve_tools", True)
+        early: tuple[ToolResult, ...] = ()
+        resolving = resolve_approvals(self.prompt, resolution, self.on_resolved) if resolves else None
+        if resolving is not None:
+            done: ResolvedHistory = yield relay(resolving, emit)
+            early = done.results
+            if done.waiting:
+                if emit is not None:
+                    yield emit(Finish("pending"))
+                return done.pending
+            request = msgspec.structs.replace(request, prompt=done.shown)
+            resolution = msgspec.structs.replace(resolution, prompt=done.shown)
+        used = Usage()
+        if self.compact is not None:
+            request, used = yield self.compact(model, request)
+            resolution = msgspec.structs.replace(resolution, prompt=request.prompt)
+        if schema is not None:
+            request = request.answered_as(schema)
 
-    return stream_steps(program)
+        found = None if self.growth is None else self.growth.send(request, model)
+        resolution = resolution if found is None else resolution.with_break(found)
+        around: Interceptor | None = yield Ask(interceptor_of)
+        round_: Round = yield from take_turn(
+            model, request, resolution, emit, resolves=resolves, early=early, around=around
+        )
+        response = round_.response if used == Usage() else _with_usage(round_.response, used)
+        if emit is not None:
+            for part in response.content:
+                if part.type == "finish":
+                    yield emit(part)
+        return Response((*early, *response.content)) if early else response
 
 
 class ForwardingModel(LanguageModel):
@@ -392,54 +397,6 @@ class ForwardingModel(LanguageModel):
         return self.forward(request).flat_map(lambda model: model.facts_of(request))
 
 
-def _round(
-    prompt: Prompt,
-    toolkit: Toolkit[Any],
-    options: RoundOptions,
-    emit: Emit | None = None,
-    *,
-    schema: Schema[Any] | None = None,
-    on_resolved: OnResolved | None = None,
-    growth: Growth | None = None,
-    compact: Compact | None = None,
-) -> Steps:
-    """Process the approvals of the prompt, run the round, and return its response."""
-    model = yield Fetch(LanguageModel)
-    prepared = prepare(prompt, toolkit, options)
-    request, resolution = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
-    resolves = options.get("resolve_tools", True)
-    early: tuple[ToolResult, ...] = ()
-    resolving = resolve_approvals(prompt, resolution, on_resolved) if resolves else None
-    if resolving is not None:
-        done: ResolvedHistory = yield relay(resolving, emit)
-        early = done.results
-        if done.waiting:
-            if emit is not None:
-                yield emit(Finish("pending"))
-            return done.pending
-        request = msgspec.structs.replace(request, prompt=done.shown)
-        resolution = msgspec.structs.replace(resolution, prompt=done.shown)
-    used = Usage()
-    if compact is not None:
-        request, used = yield compact(model, request)
-        resolution = msgspec.structs.replace(resolution, prompt=request.prompt)
-    if schema is not None:
-        request = request.answered_as(schema)
-
-    found = None if growth is None else growth.send(request, model)
-    resolution = resolution if found is None else resolution.with_break(found)
-    around: Interceptor | None = yield Ask(interceptor_of)
-    round_: Round = yield from take_turn(
-        model, request, resolution, emit, resolves=resolves, early=early, around=around
-    )
-    response = round_.response if used == Usage() else _with_usage(round_.response, used)
-    if emit is not None:
-        for part in response.content:
-            if part.type == "finish":
-                yield emit(part)
-    return Response((*early, *response.content)) if early else response
-
-
 def _with_usage(response: Response, used: Usage) -> Response:
     parts = [
         msgspec.structs.replace(part, usage=part.usage + used) if part.type == "finish" else part
@@ -448,7 +405,7 @@ def _with_usage(response: Response, used: Usage) -> Response:
     return Response(tuple(parts))
 
 
-def _count(prompt: Prompt, toolkit: Toolkit[Any], schema: Any, options: RoundOptions) -> Steps:
+def _count(prompt: Prompt, toolkit: AnyToolkit, schema: Any, options: RoundOptions) -> Steps:
     model = yield Fetch(LanguageModel)
     prepared = prepare(prompt, toolkit, options, may_be_silent=True)
     request, _ = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
@@ -507,7 +464,7 @@ def _to_object(
 # -- repair
 
 
-def repair_by_model(toolkit: Toolkit[Any]) -> Repair:
+def repair_by_model(toolkit: AnyToolkit) -> Repair:
     """Return a repair that shows the failure to the model and uses the call that the model makes instead.
 
     Args:
@@ -535,13 +492,12 @@ def repair_by_model(toolkit: Toolkit[Any]) -> Repair:
             tool_choice=ToolChoice.tool(call.name) if is_known else "required",
             resolve_tools=False,
         )
-        return response.map(lambda response: _without_metadata(response.tool_calls[:1]))
+
+        def first_call(response: Response) -> ToolCall | None:
+            for call in response.tool_calls:  # without the metadata of its provider: its conversation does not continue
+                return ToolCall(call.id, call.name, call.params, dynamic=call.dynamic, params_text=call.params_text)
+            return None
+
+        return response.map(first_call)
 
     return repair
-
-
-def _without_metadata(calls: tuple[ToolCall, ...]) -> ToolCall | None:
-    """Return the first call without the metadata of its provider, because its conversation does not continue."""
-    for call in calls:
-        return ToolCall(call.id, call.name, call.params, dynamic=call.dynamic, params_text=call.params_text)
-    return None

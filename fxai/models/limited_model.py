@@ -23,9 +23,9 @@ from typing_extensions import override
 
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Failed
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import AnyEffect, Effect, EffectOf, Gen
-from fxai.effects.layer import LayerOf, MemoMap, build_layer
+from fxai.effects.layer import AnyLayer, LayerOf, MemoMap, build_layer
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf, pull_stream
@@ -114,9 +114,9 @@ def limit(
     shared = Allowances.in_process() if allowances is None else allowances
     terms = Terms(limits, shared, prices, unpriced, unknown, after_crash, patience, least_tokens)
     bounds = RequestBounds(estimate, unbounded, max_tokens, is_needed=terms.bounds_answers)
-    given: LayerOf[Any, Any, Any] = layer
+    given: AnyLayer = layer
 
-    def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+    def build(memo: MemoMap, scope: Scope) -> EffectOf[AnyContext, Any, Any]:
         open_ = stay_open(shared.stay_open, in_thread=shared.blocks).provide_context(ContextOf.make(Scope, scope))
         built = open_.and_then(build_layer(given, memo, scope))
         return built.map(lambda services: services.merge(_around(services, terms, bounds)))
@@ -124,7 +124,7 @@ def limit(
     return cast("LayerOf[_T, _E, _R]", LayerOf(build))
 
 
-def _around(services: ContextOf[Any], terms: Terms, bounds: RequestBounds) -> ContextOf[Any]:
+def _around(services: AnyContext, terms: Terms, bounds: RequestBounds) -> AnyContext:
     limited: dict[object, Any] = {}
     language: LanguageModel | None = services.find(LanguageModel)
     embedding: EmbeddingModel | None = services.find(EmbeddingModel)

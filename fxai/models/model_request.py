@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, 
 
 import msgspec
 
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import AnyEffect, EffectOf, Instruction, Suspend, Within
 from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.stream import StreamOf, pull_stream
@@ -38,9 +38,9 @@ from fxai.schema.data import FrozenObject, frozen
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.call import Keeper, OnInvalidCall, Outcome, model_output
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import InvalidParameters, UnknownTool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit
 
 _Calling = TypeVar("_Calling", ToolCall, ToolParamsStart)
 
@@ -153,7 +153,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
     prompt: Prompt
     """The conversation."""
-    tools: tuple[Tool[Any, Any, Any], ...] = ()
+    tools: tuple[AnyTool, ...] = ()
     """The tools that the model can call."""
     tool_choice: ToolChoices = "auto"
     """The tools that the model can or must call."""
@@ -216,7 +216,7 @@ class _Asking(Instruction, eq=False):
     request: ModelRequest
     op = Within.op
 
-    def f(self, services: ContextOf[Any]) -> AnyEffect:
+    def f(self, services: AnyContext) -> AnyEffect:
         model, request = self.model, self.request
         tracer: Tracer | None = services.services.get(Tracer)
         if tracer is None or (info := model.info) is None:
@@ -232,7 +232,7 @@ class _Streaming(Instruction, eq=False):
     request: ModelRequest
     op = Within.op
 
-    def f(self, services: ContextOf[Any]) -> AnyEffect:
+    def f(self, services: AnyContext) -> AnyEffect:
         model, request = self.model, self.request
         tracer: Tracer | None = services.services.get(Tracer)
         if tracer is None or (info := model.info) is None:
@@ -284,7 +284,7 @@ class RoundOptions(ModelOptions, total=False):
 class Resolution(msgspec.Struct, frozen=True):
     """The settings for the calls in a turn."""
 
-    tools: Mapping[str, Tool[Any, Any, Any]]
+    tools: Mapping[str, AnyTool]
     choice: ToolChoices = "auto"
     concurrency: int | None = None
     on_invalid_call: OnInvalidCall = "return"
@@ -347,7 +347,7 @@ class Resolution(msgspec.Struct, frozen=True):
 
 def prepare(
     prompt: Prompt,
-    toolkit: Toolkit[Any],
+    toolkit: AnyToolkit,
     options: RoundOptions,
     *,
     is_hidden: Callable[[str], bool] | None = None,
@@ -412,7 +412,7 @@ def _silence(prompt: Prompt) -> str | None:
     return "it contains no message. Pass a message, such as Prompt.make('Hello')"
 
 
-def _left(choice: ToolChoices, toolkit: Toolkit[Any]) -> tuple[ToolChoices, tuple[WarningPart, ...]]:
+def _left(choice: ToolChoices, toolkit: AnyToolkit) -> tuple[ToolChoices, tuple[WarningPart, ...]]:
     """Return the part of a choice that these tools can satisfy, and a warning if nothing remains."""
     if isinstance(choice, ToolChoice):
         left = narrow(choice, toolkit)
@@ -426,7 +426,7 @@ def _left(choice: ToolChoices, toolkit: Toolkit[Any]) -> tuple[ToolChoices, tupl
     return left, (WarningPart(message=f"tool_choice: {problem}", kind="unsupported-option", subject="tool_choice"),)
 
 
-def _problem(choice: ToolChoices, toolkit: Toolkit[Any], is_hidden: Callable[[str], bool] | None) -> Reason | None:
+def _problem(choice: ToolChoices, toolkit: AnyToolkit, is_hidden: Callable[[str], bool] | None) -> Reason | None:
     if isinstance(choice, ToolChoice):
         unknown = [name for name in choice.names if name not in toolkit] if len(toolkit) else []
         unknown = unknown if is_hidden is None else [name for name in unknown if not is_hidden(name)]

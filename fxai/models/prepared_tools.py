@@ -42,7 +42,7 @@ from fxai.schema.strict import StrictForm, StrictRules, UnsupportedFeature, reso
 from fxai.schema.surrogate import mend_data
 from fxai.tools.annotation import ExplicitNull, Strict
 from fxai.tools.identity import NameMap, NameRule
-from fxai.tools.tool import ExternalTool, Tool
+from fxai.tools.tool import AnyTool, ExternalTool, Tool
 
 
 def file_note(part: FilePart) -> str:
@@ -283,9 +283,6 @@ _O = TypeVar("_O", bound=msgspec.Struct)
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")
-
-AnyTool: TypeAlias = Tool[Any, Any, Any]
-"""A tool with any parameters, result, and failures."""
 
 HostedTool: TypeAlias = ExternalTool[Any, object, Never]
 """A tool that a provider runs. It needs no handler."""

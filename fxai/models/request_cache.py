@@ -23,7 +23,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 import msgspec
 
 from fxai.messages.prompt import Prompt
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 _T = TypeVar("_T")
 _W = TypeVar("_W")
@@ -130,7 +130,7 @@ class RequestCache(Generic[_T, _W]):
     __slots__ = ("_bytes", "_histories", "_lock", "_most_bytes", "_most_histories", "_most_tools", "_tools")
 
     def __init__(self, most_tools: int = 16, most_histories: int = 256, most_bytes: int = 16 * 2**20) -> None:
-        self._tools: OrderedDict[tuple[Hashable, ...], tuple[tuple[Tool[Any, Any, Any], ...], _T]] = OrderedDict()
+        self._tools: OrderedDict[tuple[Hashable, ...], tuple[tuple[AnyTool, ...], _T]] = OrderedDict()
         self._histories: OrderedDict[tuple[int, int, int], _History[_W]] = OrderedDict()
         self._bytes = 0.0
         self._most_tools = most_tools
@@ -138,9 +138,7 @@ class RequestCache(Generic[_T, _W]):
         self._most_bytes = most_bytes
         self._lock = Lock()
 
-    def tools(
-        self, tools: tuple[Tool[Any, Any, Any], ...], options: tuple[Hashable, ...], prepare: Callable[[], _T]
-    ) -> _T:
+    def tools(self, tools: tuple[AnyTool, ...], options: tuple[Hashable, ...], prepare: Callable[[], _T]) -> _T:
         """Return the prepared tools for these options. If the cache does not contain them, prepare them.
 
         Args:

@@ -44,11 +44,11 @@ from fxai.effects.effect import (
     Timeout,
     Within,
 )
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
-from fxai.effects.stream import StreamOf, pull_stream
+from fxai.effects.stream import AnyStream, StreamOf, pull_stream
 from fxai.messages.accumulate import gather
 from fxai.messages.part import (
     ApprovalRequest,
@@ -69,7 +69,7 @@ from fxai.models.interceptor import InterceptedCall, Interceptor, TurnInfo
 from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, ask_model, refusal, stream_model
 from fxai.models.repair import call_as_read, explain_break, mend, repair_work
 from fxai.tools.call import Call, OnInvalidCall, Outcome
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import (
     Denied,
     HandlerFailed,
@@ -229,7 +229,7 @@ def take_turn(
     *,
     resolves: bool = True,
     early: tuple[ToolResult, ...] = (),
-    handlers: LayerOf[Any, Any, Any] | None = None,
+    handlers: AnyLayer | None = None,
     limits: RoundLimits | None = None,
     around: Interceptor | None = None,
     location: str | None = None,
@@ -282,7 +282,7 @@ def take_turn(
 
 
 def _read_turn(
-    stream: StreamOf[Any, Any, Any], resolution: Resolution, came: list[Any], emit: Emit, limits: RoundLimits | None
+    stream: AnyStream, resolution: Resolution, came: list[Any], emit: Emit, limits: RoundLimits | None
 ) -> Steps:
     """Read a streamed turn, emit its parts without its finish, and return them. Return `LATE` after the deadline."""
     for warning in resolution.warnings:
@@ -315,7 +315,7 @@ def _stream_results(
     turn: RoundTurn,
     refused: Iterable[ToolResult],
     emit: Emit,
-    handlers: LayerOf[Any, Any, Any] | None,
+    handlers: AnyLayer | None,
     limits: RoundLimits | None,
 ) -> Steps:
     """Run the calls in a turn and emit their results as they finish.
@@ -328,12 +328,12 @@ def _stream_results(
         return None
     if handlers is None and limits is None and (yield from turn.try_only_call(emit)):
         return None
-    results: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: turn.resolve(channel.put, channel.offer))
+    results: AnyStream = StreamOf.from_channel(lambda channel: turn.resolve(channel.put, channel.offer))
     stream = results if handlers is None else results.provide(handlers)
     return (yield scoped(Generate(_read_results, (stream, turn.read, emit, limits), {})))
 
 
-def _read_results(stream: StreamOf[Any, Any, Any], read: set[str], emit: Emit, limits: RoundLimits | None) -> Steps:
+def _read_results(stream: AnyStream, read: set[str], emit: Emit, limits: RoundLimits | None) -> Steps:
     """Emit the results as they finish and add their calls to `read`. Return `LATE` after the deadline."""
     part: Any
     pull: Any = yield pull_stream(stream) if limits is None else limits.cut(pull_stream(stream))
@@ -503,7 +503,7 @@ class RoundTurn:
             return running
         return running.catch_all(partial(self._mend, at, resolution.repair))
 
-    def _admit(self, at: int, made: Call, tool: Tool[Any, Any, Any]) -> AnyEffect:
+    def _admit(self, at: int, made: Call, tool: AnyTool) -> AnyEffect:
         """Validate a call that the program answers from outside: the effect returns None if the call is valid."""
         repair, around = self._resolution.repair, self._around
         checking = made.check if repair is None else made.check.catch_all(partial(self._mend, at, repair))
@@ -533,14 +533,14 @@ class RoundTurn:
     def _hand_on(self, call: ToolCall, outcome: Outcome) -> EffectOf[None]:
         return cast(Emit, self._emit)(self._resolution.result(call, outcome))
 
-    def _ask_approval(self, at: int, made: Call, tool: Tool[Any, Any, Any], info: InterceptedCall | None) -> Steps:
+    def _ask_approval(self, at: int, made: Call, tool: AnyTool, info: InterceptedCall | None) -> Steps:
         """Return the request for an approval, or None if the call needs no approval."""
         needed = yield made.needs_approval()
         yield self._reread(at, made, tool)  # the user must approve the final form of the call
         name = None if info is None else info.approval_id
         return (yield authority()).request(self.calls[at], tool, name) if needed else None
 
-    def _reread(self, at: int, made: Call, tool: Tool[Any, Any, Any]) -> EffectOf[None]:
+    def _reread(self, at: int, made: Call, tool: AnyTool) -> EffectOf[None]:
         _ = made.parameters(tool)
         call = call_as_read(self.calls[at], made)
         return _NOTHING if call is self.calls[at] else self._replace(at, call)
@@ -561,14 +561,14 @@ class RoundTurn:
         info = self._tell(at, made, tool, repaired=True)
         return made.effect if self._around is None else self._restore(tool, self._around.call(info, made.effect))
 
-    def _restore(self, tool: Tool[Any, Any, Any], ran: AnyEffect) -> AnyEffect:
+    def _restore(self, tool: AnyTool, ran: AnyEffect) -> AnyEffect:
         """Return the outcome of a call. If a journal contains only its handle, read its value from the store."""
         keeper = self._resolution.keeper
         if keeper is None:
             return ran
         return ran.flat_map(lambda one: keeper.restore(tool, one) if one.result is msgspec.UNSET else Succeed(one))
 
-    def _tell(self, at: int, made: Call, tool: Tool[Any, Any, Any], *, repaired: bool = False) -> InterceptedCall:
+    def _tell(self, at: int, made: Call, tool: AnyTool, *, repaired: bool = False) -> InterceptedCall:
         reread, set_key = partial(self._reread, at, made, tool), partial(setattr, made, "key")
         return InterceptedCall(self._location, at, self.calls[at], tool, reread, repaired, set_key)
 

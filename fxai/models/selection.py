@@ -31,8 +31,8 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects import fx
 from fxai.effects.cause import Cause, Exit, Fail, Succeeded
-from fxai.effects.context import ContextOf
-from fxai.effects.effect import Effect, EffectOf, FlatMap, Gen, Succeed, Suspend
+from fxai.effects.context import AnyContext
+from fxai.effects.effect import AnyEffect, Effect, EffectOf, FlatMap, Gen, Succeed, Suspend
 from fxai.effects.layer import LayerOf, MemoMap, build_layer
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
@@ -243,8 +243,8 @@ class _Opening:
         """Return the stream. While `over` is false, it has emitted no part."""
         return StreamOf(pull_stream(stream).map(self._pull))
 
-    def _pull(self, pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-        def came(part: Any) -> EffectOf[Any, Any, Any]:
+    def _pull(self, pull: AnyEffect) -> AnyEffect:
+        def came(part: Any) -> AnyEffect:
             if part is not END and not self.over:
                 refusal = _refusal_in((part,), "ask_stream")
                 if refusal is not None and self._passes(refusal):
@@ -256,10 +256,10 @@ class _Opening:
             self.held.append(part)
             return Succeed(self.held.popleft())
 
-        def next_() -> EffectOf[Any, Any, Any]:
+        def next_() -> AnyEffect:
             return Succeed(self.held.popleft()) if self.over and self.held else FlatMap(pull, came)
 
-        following: EffectOf[Any, Any, Any] = Suspend(next_)
+        following: AnyEffect = Suspend(next_)
         return following
 
     def _is_empty(self, part: StreamPart) -> bool:
@@ -281,7 +281,7 @@ class HeldModel(ForwardingModel):
     If the layer fails to build, the request fails. fxai tries again at the next request.
     """
 
-    def __init__(self, layer: LayerOf[LanguageModel, AiError, Any], services: ContextOf[Any], scope: Scope) -> None:
+    def __init__(self, layer: LayerOf[LanguageModel, AiError, Any], services: AnyContext, scope: Scope) -> None:
         self.layer = layer
         """The layer, which identifies the model before its build."""
         self._services = services
@@ -311,7 +311,7 @@ class HeldModel(ForwardingModel):
         own = Scope()
         token = self._scope.add(own.close)
 
-        def keep(built: ContextOf[Any]) -> LanguageModel:
+        def keep(built: AnyContext) -> LanguageModel:
             model: LanguageModel = built.fetch(LanguageModel)
             self._model = self._model or model
             return model
@@ -331,7 +331,7 @@ class HeldModel(ForwardingModel):
 class HeldModels:
     """The models of layers, one model for each layer. Create it with `hold`."""
 
-    def __init__(self, services: ContextOf[Any], scope: Scope) -> None:
+    def __init__(self, services: AnyContext, scope: Scope) -> None:
         self._services = services
         self._scope = scope
         self._models: dict[object, HeldModel] = {}
@@ -347,7 +347,7 @@ class HeldModels:
 def hold() -> EffectOf[HeldModels, Never, Scope | None]:
     """Return an effect of models that exist until the scope closes. Their layers use the services in the context."""
 
-    def make(services: ContextOf[Any]) -> HeldModels:
+    def make(services: AnyContext) -> HeldModels:
         # one memo map for all models: concurrent first requests of a layer share its build
         return HeldModels(MemoMap.of(services).into(services), services.fetch(Scope))
 

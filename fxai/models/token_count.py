@@ -19,7 +19,7 @@ from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.models.model_request import ModelRequest
 from fxai.schema.data import JSON_ERRORS, is_object
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 
 CountMethod: TypeAlias = Literal["provider", "tokenizer", "estimate"]
 """The method of a token count: the provider, the model's own tokenizer in this process, or an estimate from the length
@@ -112,7 +112,7 @@ def _of_file(part: FilePart) -> int:
     return _OF_PICTURE
 
 
-def _of_tool(tool: Tool[Any, Any, Any]) -> int:
+def _of_tool(tool: AnyTool) -> int:
     schema = None if Tool.is_provider_defined(tool) else tool.json_schema()
     return _OF_TOOL + _of_data([tool.name, tool.description, schema])
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fxai.models.model_request import ToolChoice, ToolChoices, narrow
-from fxai.models.prepared_tools import AnyTool, Notes, ToolForm
+from fxai.models.prepared_tools import Notes, ToolForm
 from fxai.schema.request_form import RequestRules
+from fxai.tools.tool import AnyTool
 
 
 def within_number(

@@ -479,6 +479,10 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True, dict=True):
         return StreamOf.from_channel(body)
 
 
+AnyToolkit: TypeAlias = Toolkit[Any]
+"""A toolkit of any tools."""
+
+
 def _join(chosen: Mapping[str, AnyTool], tools: Iterable[object], on_conflict: OnConflict) -> Toolkit[Any]:
     """Return the toolkit of the tools in `chosen` and the tools and function tools in `tools`."""
     more: list[AnyTool] = []

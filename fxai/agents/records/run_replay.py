@@ -31,9 +31,9 @@ from typing_extensions import TypeVar, override
 from fxai.agents.records.run_diff import ValueChange, value_changes
 from fxai.agents.records.run_record import RecordedCall, RecordedStep, RunRecord
 from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.context import ContextOf, put_enclosure
+from fxai.effects.context import AnyContext, put_enclosure
 from fxai.effects.effect import AnyEffect, Effect, FailCause, Fold, Generate, Local, Succeed, Sync, Within
-from fxai.effects.layer import LayerOf, map_layer_context
+from fxai.effects.layer import AnyLayer, LayerOf, map_layer_context
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import Finish, Part, ToolCall
@@ -162,7 +162,7 @@ def replay_results(
     return _replay(layer, lambda: _Results(record, runs_unknown=unknown == "run"))
 
 
-def _replay(layer: LayerOf[Any, Any, Any], make: Callable[[], Interceptor]) -> LayerOf[Any, Any, Any]:
+def _replay(layer: AnyLayer, make: Callable[[], Interceptor]) -> AnyLayer:
     return map_layer_context(
         intercept(layer, lambda _: Sync(make)),
         lambda services: put_enclosure(services, lambda program: Fold(program, _open, None)),
@@ -236,7 +236,7 @@ class _Turns(Interceptor):
 
     @override
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
-        def enter(context: ContextOf[Any]) -> AnyEffect:
+        def enter(context: AnyContext) -> AnyEffect:
             outer: _Position | None = context.services.get(_Position)
             name = about.agent.replace("%", "%25").replace("/", "%2F").replace("+", "%2B")
             agent = name if outer is None else f"{outer.agent}/{name}".removeprefix("/")
@@ -253,7 +253,7 @@ class _Turns(Interceptor):
 
     @override
     def stream_turn(self, about: TurnInfo, parts: AnyStream) -> AnyStream:
-        def choose(context: ContextOf[Any]) -> AnyEffect:
+        def choose(context: AnyContext) -> AnyEffect:
             answered = self._answer(about, context, None)
             if answered is _ASK:
                 return Succeed(parts)
@@ -265,7 +265,7 @@ class _Turns(Interceptor):
     def call(self, about: InterceptedCall, running: AnyEffect) -> AnyEffect:
         return Local(running, lambda context: context.put(_Outside, _Outside()))
 
-    def _position_of(self, about: TurnInfo, context: ContextOf[Any]) -> _Position:
+    def _position_of(self, about: TurnInfo, context: AnyContext) -> _Position:
         """Return the position of a request. Without an agent, it belongs to the program or to the call around it."""
         found: _Position | None = context.services.get(_Position)
         if about.location is not None and found is not None:
@@ -275,7 +275,7 @@ class _Turns(Interceptor):
             outside.position = self._start("" if found is None else found.agent)
         return outside.position
 
-    def _answer(self, about: TurnInfo, context: ContextOf[Any], asking: AnyEffect | None) -> AnyEffect:
+    def _answer(self, about: TurnInfo, context: AnyContext, asking: AnyEffect | None) -> AnyEffect:
         position = self._position_of(about, context)
         at = position.next
         position.next += 1
@@ -435,14 +435,14 @@ class _RecordedHandler(Answering):
         self._about = about
         self._live: Answering | None = None
 
-    def into(self, context: ContextOf[Any]) -> ContextOf[Any]:
+    def into(self, context: AnyContext) -> AnyContext:
         """Return the context with this handler instead of the handler of the tool."""
         key: Any = self._about.tool.identity
         self._live = context.services.get(key)
         return context.put(key, self)
 
     @override
-    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
+    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: AnyContext) -> Any:
         def live() -> Any:
             if self._live is None:
                 raise missing_handler(tool)
@@ -451,7 +451,7 @@ class _RecordedHandler(Answering):
         return self._results.answer(self._about, None if call is None else call.prompt, live)
 
     @override
-    def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
+    def missing(self, services: AnyContext) -> tuple[Any, ...]:
         return ()
 
 
