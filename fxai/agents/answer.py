@@ -14,26 +14,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, cast, final, overload
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
-from fxai.agents.step_record import NO_RECORD, StepRecord
+from fxai.agents.state import PromptState
 from fxai.effects.cause import Cause, Failed, FailureError, Interrupt, Succeeded, leave, left_in
 from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
+from fxai.messages.message import Message
 from fxai.messages.part import FinishReason, PrefixBreak, ToolCall, ToolResult, Usage, WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
+from fxai.models.cut import Compacted
 from fxai.tools.call import Call
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import NotRun, ToolError
 
 if TYPE_CHECKING:
     from fxai.agents.state import PromptState, RenderReason
+    from fxai.agents.step_patch import StepPatch
     from fxai.models.price import Price
 
 _P = TypeVar("_P")
@@ -42,6 +45,64 @@ _F = TypeVar("_F")
 _O_co = TypeVar("_O_co", covariant=True, default=str)
 
 # -- steps
+
+
+_NO_STATE: Final = PromptState()
+
+
+@final
+class Surrounded(msgspec.Struct, frozen=True):
+    """A conversation and the messages that a prompt adds to it. Steps share the conversation."""
+
+    conversation: Prompt
+    front: tuple[Message, ...]
+    """Messages after the first system messages of the conversation."""
+    behind: tuple[Message, ...] = ()
+
+    @property
+    def messages(self) -> Prompt:
+        """All messages of the request."""
+        given = self.conversation.messages
+        lead = sum(1 for _ in takewhile(lambda message: message.role == "system", given))
+        return Prompt((*given[:lead], *self.front, *given[lead:], *self.behind))
+
+
+@final
+class StepRecord(msgspec.Struct, frozen=True):
+    """The tools and messages of a step, its patches, and the state before and after it."""
+
+    tools: tuple[str, ...] = ()
+    """The active tools. The model could call exactly these tools."""
+    asked: Prompt | Surrounded = Prompt.empty
+    """The messages, or the conversation and its surroundings."""
+    patches: tuple[tuple[str, StepPatch[Any]], ...] = ()
+    """The patches, each with the key of the effect that returned it."""
+    before: PromptState = _NO_STATE
+    """The state when the render began; empty without a stateful prompt."""
+    after: PromptState = _NO_STATE
+    """The state when the calls of the step had ended; empty without a stateful prompt."""
+    prefix_break: PrefixBreak | None = None
+    """The reason why the request did not extend the previous request of the conversation, or None."""
+    compacted: Compacted | None = None
+    """The work of a compaction before the request, or None."""
+
+    @property
+    def messages(self) -> Prompt:
+        """The messages that the model received."""
+        return self.asked if isinstance(self.asked, Prompt) else self.asked.messages
+
+    @property
+    def is_rendered(self) -> bool:
+        """True if a stateful prompt made the step."""
+        return self.after is not _NO_STATE
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.tools)
+
+
+NO_RECORD: Final = StepRecord()
+"""The record of a step without a request: approvals that the history answers ended the run."""
 
 
 @final

@@ -31,7 +31,7 @@ from typing import Any, Final, Generic, Never, TypeAlias, cast, final, overload
 import msgspec
 from typing_extensions import TypeAliasType, TypeForm, TypeVar, Unpack, override
 
-from fxai.agents.answer import Step, Steps
+from fxai.agents.answer import Step, Steps, Surrounded
 from fxai.agents.run_tools import Offered
 from fxai.agents.section import Section
 from fxai.agents.state import Cell, RenderError, State, StateStore
@@ -43,7 +43,6 @@ from fxai.agents.step_patch import (
     define_tool,
     define_tools,
 )
-from fxai.agents.step_record import Surrounded
 from fxai.agents.sub_agent import Callee, SubAgent, sub_agent_of
 from fxai.effects.effect import EffectOf
 from fxai.effects.mistake import PlainAwaitable

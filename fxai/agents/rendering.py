@@ -16,14 +16,13 @@ from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
-from fxai.agents.answer import RenderFailed
+from fxai.agents.answer import RenderFailed, StepRecord, Surrounded
 from fxai.agents.change import NOTHING, Shown
 from fxai.agents.render import Definitions, RenderEffect, RenderOf, StepView
 from fxai.agents.run_options import StepSetup
 from fxai.agents.section import SectionWriter, reference_to
 from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, call_key, same_deps
 from fxai.agents.step_patch import Definition, StepPatch, decode_patch, encode_patch
-from fxai.agents.step_record import StepRecord, Surrounded
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.context import AnyContext, ContextOf

@@ -20,6 +20,7 @@ import msgspec
 from returns.result import Success
 
 from fxai.agents.answer import (
+    NO_RECORD,
     Answer,
     BudgetExceeded,
     Ended,
@@ -27,6 +28,7 @@ from fxai.agents.answer import (
     RenderFailed,
     RunFailed,
     Step,
+    StepRecord,
     describe_limit,
     keep_run,
 )
@@ -46,7 +48,6 @@ from fxai.agents.run_options import (
     StopCondition,
     is_effect,
 )
-from fxai.agents.step_record import NO_RECORD, StepRecord
 from fxai.effects.cancellation import is_bug
 from fxai.effects.cause import Cause, Die, Exit, Failed, Interrupt
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Succeed, Suspend, Sync

@@ -28,7 +28,7 @@ from typing import Any, Generic, Never, cast, final
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.agents.answer import Answer, RenderFailed, RunError
+from fxai.agents.answer import Answer, RenderFailed, RunError, StepRecord
 from fxai.agents.change import Changes, check_changes
 from fxai.agents.loop import Execution
 from fxai.agents.render import EffectReturn, Render, RenderOf, StepView
@@ -38,7 +38,6 @@ from fxai.agents.run_options import Budget
 from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState, RenderError, RenderReason, State, StateError
 from fxai.agents.step_patch import Definition, StepPatch
-from fxai.agents.step_record import StepRecord
 from fxai.agents.sub_agent import AgentTypes
 from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf

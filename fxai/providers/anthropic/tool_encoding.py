@@ -31,11 +31,13 @@ from fxai.models.prepared_tools import (
     choice_mode,
     choose_tools,
     form_of,
+    narrow_choice,
     options_of,
     refuse_approval,
+    shorten,
+    within_number,
     without_nulls,
 )
-from fxai.models.tool_limit import narrow_choice, shorten, within_number
 from fxai.providers.anthropic.known_models import TABLE
 from fxai.providers.anthropic.options import Ephemeral
 from fxai.schema.data import is_array, is_object

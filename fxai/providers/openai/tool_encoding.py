@@ -26,12 +26,14 @@ from fxai.models.prepared_tools import (
     choice_mode,
     choose_tools,
     form_of,
+    narrow_choice,
     option_names,
     options_of,
     refuse_approval,
+    shorten,
+    within_number,
     without_nulls,
 )
-from fxai.models.tool_limit import narrow_choice, shorten, within_number
 from fxai.providers.openai.known_models import facts as known_facts
 from fxai.schema.parsing import parse_json
 from fxai.schema.request_form import CHAT, RESPONSES, RequestRules
