@@ -33,7 +33,7 @@ from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.agents.answer import Answer, AnswerPart, RunError, Step, Steps
 from fxai.agents.change import Changes, check_changes
-from fxai.agents.large_result import LargeResults, check_large_results
+from fxai.agents.large_result import LargeResults
 from fxai.agents.loop import Execution, Remembering
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.run import OUTPUT_RETRIES, RunPlan
@@ -48,6 +48,8 @@ from fxai.agents.run_options import (
     StepSetup,
     StopCondition,
     check_model,
+    check_name,
+    check_option,
 )
 from fxai.agents.run_tools import Binding, Offered
 from fxai.agents.sub_agent import AgentTypes, SubAgent, SubAgentRequest, sub_agent_of
@@ -237,28 +239,51 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
             given = cast("dict[str, Any]", options)
             form: Any = output
             hooks = _Hooks(*(_several(name, given.pop(name, ())) for name in _Hooks.__struct_fields__))
-            budget = _budget(given.pop("budget", Budget()))
+            budget = check_option(
+                "budget", given.pop("budget", Budget()), Budget, "a Budget", "Pass Budget(rounds=…, tokens=…, …)"
+            )
             if budget.money is not None and given.get("max_tokens") is None:
                 raise ValueError(
                     "max_tokens is missing: a budget in money limits the longest answer. Pass max_tokens=…."
                 )
+            instructions, mode = given.pop("instructions", None), given.pop("at_limit", "fail")
+            if instructions is not None:
+                check_option("instructions", instructions, str, "one string", "Join the strings")
+            if mode not in get_args(AtLimit):
+                raise ValueError(f"at_limit must be one of {', '.join(map(repr, get_args(AtLimit)))}, got {mode!r}")
+            retries = check_option("output_retries", given.pop("output_retries", OUTPUT_RETRIES), int, "a number")
+            if retries < 0:
+                raise ValueError(f"output_retries must be at least 0, got {retries}")
+            search, large, shown = given.pop("tool_search", None), given.pop("large_results", None), cast(Any, prompt)
+            if large is not None:
+                remedy = "Pass LargeResults(ResultStore.in_process())"
+                check_option("large_results", large, LargeResults, "a LargeResults", remedy)
+            if search is not None:
+                from fxai.agents.tool_search import ToolSearch
+
+                check_option("tool_search", search, ToolSearch, "a ToolSearch", "Pass ToolSearch(max_results=…, …)")
+            if shown is not None:
+                from fxai.agents.stateful import StatefulPrompt
+
+                remedy = "Pass StatefulPrompt.make(name, f), and pass the message of the user to execute"
+                check_option("prompt", shown, StatefulPrompt, "a StatefulPrompt", remedy)
 
             return Agent(
-                _name(name),
-                _instructions(given.pop("instructions", None)),
+                check_name("agent", name),
+                instructions,
                 Binding.of((toolkit,)),
                 model,
                 None if form is None or form is str else Schema[Any].of(form),
                 budget,
-                _mode(given.pop("at_limit", "fail")),
+                mode,
                 hooks,
-                _retries(given.pop("output_retries", OUTPUT_RETRIES)),
+                retries,
                 __fx_changes__=check_changes(given.pop("changes", "auto")),
                 compaction=check_compaction(given.pop("compaction", None)),
-                large_results=check_large_results(given.pop("large_results", None)),
-                tool_search=_tool_search(given.pop("tool_search", None)),
+                large_results=large,
+                tool_search=search,
                 options=Options(given),
-                prompt=_prompt(prompt),
+                prompt=prompt,
             )
 
     @property
@@ -525,7 +550,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
         with a `ToolError` if a handler fails in failure mode `"error"`. `BudgetExceeded` and `ToolError` contain the
         history. With a memory, the effect can fail with `MemoryFailure`; with a source, with failures of the source.
         """
-        return self._execution(state).answer(prompt)
+        return _execution(self, state).answer(prompt)
 
     def stream(
         self, prompt: PromptInput, *, state: PromptState | None = None
@@ -535,7 +560,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
         If you stop reading early, fxai stops the model and the handlers, closes the sources, and commits nothing. The
         stream fails with the same failures as `execute`.
         """
-        return self._execution(state).parts(prompt)
+        return _execution(self, state).parts(prompt)
 
     def stream_object(
         self, prompt: PromptInput, *, state: PromptState | None = None
@@ -553,17 +578,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
         """
         if self.output is None:
             raise TypeError(f"agent {self.name!r} has no output type. Pass `output` to Agent.make, or use `stream`.")
-        return self._execution(state).objects(prompt, self.output)
-
-    def _execution(self, state: PromptState | None) -> Execution:
-        execution = self.__fx_execution__
-        if state is None:
-            return execution
-        if self.prompt is None:
-            problem = f"agent {self.name!r} has no stateful prompt"
-            raise TypeError(f"{problem}. Remove `state`, or pass a prompt to Agent.make.")
-        plan = msgspec.structs.replace(execution.plan, prompt=self.prompt.plan(state))
-        return msgspec.structs.replace(execution, plan=plan)
+        return _execution(self, state).objects(prompt, self.output)
 
     @cached_property
     def __fx_execution__(self) -> Execution:
@@ -591,7 +606,8 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
             large_results=self.large_results,
             compaction=self.compaction or (None if prompt is None else prompt.compaction),
         )
-        return Execution(self.name, plan, binding, self.instructions, self.model, self.remembering)
+        opened = None if binding.is_plain else binding
+        return Execution(self.name, plan, opened, self.instructions, self.model, self.remembering)
 
 
 AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
@@ -605,6 +621,16 @@ def with_only(agent: AnyAgent, tools: Any) -> AnyAgent:
     """Return the agent with the given tools instead of all its tools, and with the model in the context."""
     bare = msgspec.structs.replace(agent, model=None, __fx_without_own__=True, __fx_extra__=Binding())
     return bare.with_tools(tools)
+
+
+def _execution(agent: AnyAgent, state: PromptState | None) -> Execution:
+    execution = agent.__fx_execution__
+    if state is None:
+        return execution
+    if agent.prompt is None:
+        raise TypeError(f"agent {agent.name!r} has no stateful prompt. Remove `state`, or pass a prompt to Agent.make.")
+    plan = msgspec.structs.replace(execution.plan, prompt=agent.prompt.plan(state))
+    return msgspec.structs.replace(execution, plan=plan)
 
 
 def _check_stops(name: str, conditions: Iterable[object], tools: Mapping[str, object]) -> None:
@@ -621,62 +647,6 @@ def _with_hook(agent: AnyAgent, name: str, hook: Any) -> Any:
         raise TypeError(f"{name} must be a function, got {hook!r}")
     hooks = msgspec.structs.replace(agent.__fx_hooks__, **{name: (*getattr(agent.__fx_hooks__, name), hook)})
     return msgspec.structs.replace(agent, __fx_hooks__=hooks)
-
-
-def _name(given: Any) -> str:
-    if not isinstance(given, str):
-        raise TypeError(f"agent name must be a string, got {given!r}")
-    if not given:
-        raise ValueError("agent name must be a string that is not empty, got ''")
-    return given
-
-
-def _instructions(given: Any) -> str | None:
-    if not (given is None or isinstance(given, str)):
-        raise TypeError(f"instructions must be one string, got {given!r}. Join the strings.")
-    return given
-
-
-def _prompt(given: Any) -> Any:
-    if given is None:
-        return None
-    from fxai.agents.stateful import StatefulPrompt
-
-    if not isinstance(given, StatefulPrompt):
-        advice = "Pass StatefulPrompt.make(name, f), and pass the message of the user to execute"
-        raise TypeError(f"prompt must be a StatefulPrompt, got {given!r}. {advice}.")
-    return cast(Any, given)
-
-
-def _tool_search(given: Any) -> ToolSearch | None:
-    if given is None:
-        return None
-    from fxai.agents.tool_search import ToolSearch
-
-    if not isinstance(given, ToolSearch):
-        raise TypeError(f"tool_search must be a ToolSearch, got {given!r}. Pass ToolSearch(max_results=…, always=…).")
-    return given
-
-
-def _retries(given: Any) -> int:
-    if not isinstance(given, int):
-        raise TypeError(f"output_retries must be a number, got {given!r}")
-    if given < 0:
-        raise ValueError(f"output_retries must be at least 0, got {given}")
-    return given
-
-
-def _budget(given: Any) -> Budget:
-    if not isinstance(given, Budget):
-        raise TypeError(f"budget must be a Budget, got {given!r}. Pass Budget(rounds=…, tokens=…, seconds=…, calls=…).")
-    return given
-
-
-def _mode(given: Any) -> AtLimit:
-    modes = get_args(AtLimit)
-    if given not in modes:
-        raise ValueError(f"at_limit must be one of {', '.join(map(repr, modes))}, got {given!r}")
-    return cast(AtLimit, given)
 
 
 def _several(name: str, given: Any) -> tuple[Any, ...]:

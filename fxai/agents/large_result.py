@@ -89,18 +89,6 @@ class LargeResults(msgspec.Struct, frozen=True):
         return attempt_work(lambda: store.remove(handles_of(history)), _as_os_error, in_thread=store.blocks)
 
 
-def check_large_results(given: object) -> LargeResults | None:
-    """Return the rule, or None for None.
-
-    Raises:
-        TypeError: If the value is not a `LargeResults`.
-    """
-    if given is None or isinstance(given, LargeResults):
-        return given
-    remedy = "Pass LargeResults(ResultStore.in_process())."
-    raise TypeError(f"large_results must be a LargeResults, got {given!r}. {remedy}")
-
-
 def _as_os_error(error: Exception) -> OSError | None:
     return error if isinstance(error, OSError) else None
 

@@ -145,7 +145,8 @@ class Execution(msgspec.Struct, frozen=True):
     name: str
     """The name of the agent, or of the stateful prompt."""
     plan: RunPlan
-    binding: Binding
+    binding: Binding | None
+    """The tools that the run opens, or None if the plan contains all tools and no tool includes its handlers."""
     instructions: str | None = None
     model: AnyLayer | None = None
     """The model of the run; None for the model in the context. Handlers prefer the model in the context."""
@@ -153,17 +154,18 @@ class Execution(msgspec.Struct, frozen=True):
 
     def answer(self, prompt: PromptInput) -> EffectOf[Answer[Any], Any, Any]:
         """Return an effect that runs the agent on `prompt` and succeeds with its answer."""
-        return self._run(prompt, None)
+        return Within(partial(self._intercept, Prompt.make(prompt), None))
 
     def parts(self, prompt: PromptInput) -> StreamOf[StreamPart, Any, Any]:
         """Return a stream of the parts of the answer to `prompt`."""
-        return stream_steps(partial(self._run, Prompt.make(prompt)))
+        running = partial(self._intercept, Prompt.make(prompt))
+        return stream_steps(lambda emit: Within(partial(running, emit)))
 
     def objects(self, prompt: PromptInput, schema: Schema[Any]) -> StreamOf[AnswerPart[Any], Any, Any]:
         """Return a stream of the typed answer to `prompt` while the model writes it."""
         from fxai.models.partial_object import AnswerReader
 
-        whole_prompt = Prompt.make(prompt)
+        running = partial(self._intercept, Prompt.make(prompt))
 
         def program(emit: Callable[[AnswerPart[Any]], EffectOf[None]]) -> AnyEffect:
             reader, turn, finished = AnswerReader(schema), 1, 0
@@ -181,12 +183,9 @@ class Execution(msgspec.Struct, frozen=True):
                 whole = reader.whole(answer.text) if has_value else reader.at_present
                 return emit(AnswerPart(whole, turn, answer))
 
-            return self._run(whole_prompt, read).flat_map(end)
+            return Within(partial(running, read)).flat_map(end)
 
         return stream_steps(program)
-
-    def _run(self, prompt: PromptInput, emit: Emit | None) -> AnyEffect:
-        return Within(partial(self._intercept, Prompt.make(prompt), emit))
 
     def _intercept(self, prompt: Prompt, emit: Emit | None, context: AnyContext) -> AnyEffect:
         around: Interceptor | None = context.services.get(Interceptor)
@@ -206,16 +205,16 @@ class Execution(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, plan=plan)._with_tools(prompt, emit, context)
 
     def _with_tools(self, prompt: Prompt, emit: Emit | None, context: AnyContext) -> AnyEffect:
-        if self.binding.is_plain:
+        if self.binding is None:
             return self._with_memory(prompt, self.plan, emit, context)
-        return scoped(Generate(self._open, (prompt, emit), {}))
+        return scoped(Generate(self._open, (prompt, emit, self.binding), {}))
 
-    def _open(self, prompt: Prompt, emit: Emit | None) -> Program:
+    def _open(self, prompt: Prompt, emit: Emit | None, binding: Binding) -> Program:
         """Open the tool sources within the time limit, then run with their tools and handlers.
 
         If the time limit passes first, run with the tools in the plan. The run then detects that its time is over.
         """
-        seconds, opening, deadline = self.plan.budget.seconds, self.binding.open(), None
+        seconds, opening, deadline = self.plan.budget.seconds, binding.open(), None
         if seconds is not None:
             deadline = Deadline.after((yield _CLOCK), seconds)
             opening = deadline.cut(opening)
@@ -426,7 +425,8 @@ def _loop(
             run.exceed("seconds")
         if emit is not None or on_answer is not None:
             is_read = round_.is_complete or run.failure is None
-            yield from _hand_over(run, [*round_.unread, *round_.finish] if is_read else (), emit, on_answer)
+            finish = [part for part in round_.response.content if part.type == "finish"]
+            yield from _hand_over(run, [*round_.unread, *finish] if is_read else (), emit, on_answer)
         if is_one:
             return None
     if run.failure is not None:

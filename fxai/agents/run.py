@@ -145,10 +145,6 @@ class RunPlan(msgspec.Struct, frozen=True):
         """
         return self.without_own or self.prompt is not None or name in self.toolkit
 
-    def __post_init__(self) -> None:
-        if self.output_retries < 0:
-            raise ValueError(f"output_retries must be at least 0, got {self.output_retries}")
-
 
 @final
 class Run:
@@ -289,7 +285,18 @@ class Run:
         if self.early:
             response = Response((*self.early, *response.content))
             self.early = ()
-        step = Step(len(self.steps) + 1, response, self._record(response))
+        found = self.growth.prefix_break or response.prefix_break  # the latter from an earlier process
+        compacted, self.growth.compacted = self.growth.compacted, None
+        record = NO_RECORD
+        if self.rendering is not None and self.asked is not None:
+            record = self.rendering.record(self.asked.toolkit, self.asked.messages, found, compacted)
+        elif self.growth.last is not None:
+            request = self.growth.last.request
+            tools = request.tools if self.asked is None else self.asked.toolkit.as_tuple
+            if self.named[0] is not tools:
+                self.named = tools, tuple(map(_NAME, tools))
+            record = StepRecord(self.named[1], request.prompt, prefix_break=found, compacted=compacted)
+        step = Step(len(self.steps) + 1, response, record)
         self.steps.append(step)
         if self.plan.budget.tokens is not None or self.reserved is not None:
             self._spend(step.usage)
@@ -334,19 +341,6 @@ class Run:
         for reader in (self.appending, self.rendering):
             if reader is not None:
                 reader.forget()
-
-    def _record(self, response: Response) -> StepRecord:
-        found = self.growth.prefix_break or response.prefix_break  # the latter from an earlier process
-        compacted, self.growth.compacted = self.growth.compacted, None
-        if self.rendering is not None and self.asked is not None:
-            return self.rendering.record(self.asked.toolkit, self.asked.messages, found, compacted)
-        if self.growth.last is None:
-            return NO_RECORD
-        request = self.growth.last.request
-        tools = request.tools if self.asked is None else self.asked.toolkit.as_tuple
-        if self.named[0] is not tools:
-            self.named = tools, tuple(map(_NAME, tools))
-        return StepRecord(self.named[1], request.prompt, prefix_break=found, compacted=compacted)
 
     def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
         """Return results for the calls in a turn that exceed the budget, and count the other calls."""

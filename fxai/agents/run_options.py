@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fxai.agents.tool_search import ToolSearch
 
 _H = TypeVar("_H")
+_K = TypeVar("_K")
 _E = TypeVar("_E", default=Never)
 _R = TypeVar("_R", default=None)
 
@@ -228,6 +229,29 @@ OnStep = TypeAliasType("OnStep", Callable[[Step], EffectOf[Discarded, _E, _R] | 
 
 If the effect fails, the run fails. An exception is a bug of the listener. fxai logs it, and the run continues.
 """
+
+
+def check_option(name: str, given: object, kind: type[_K], expected: str, remedy: str = "") -> _K:
+    """Return the value of an option.
+
+    Raises:
+        TypeError: If it has another type than `kind`. The message contains the expected value and the remedy.
+    """
+    if isinstance(given, kind):
+        return given
+    raise TypeError(f"{name} must be {expected}, got {given!r}" + (f". {remedy}." if remedy else ""))
+
+
+def check_name(kind: str, given: object) -> str:
+    """Return the name of an agent or a prompt.
+
+    Raises:
+        TypeError: If it is not a string.
+        ValueError: If it is empty.
+    """
+    if not check_option(f"{kind} name", given, str, "a string"):
+        raise ValueError(f"{kind} name must be a string that is not empty, got ''")
+    return cast(str, given)
 
 
 def check_model(model: object) -> None:

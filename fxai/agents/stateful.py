@@ -34,8 +34,7 @@ from fxai.agents.loop import Execution
 from fxai.agents.render import EffectReturn, Render, RenderOf, StepView
 from fxai.agents.rendering import RenderPlan
 from fxai.agents.run import RunPlan
-from fxai.agents.run_options import Budget
-from fxai.agents.run_tools import Binding
+from fxai.agents.run_options import Budget, check_name
 from fxai.agents.state import PromptState, RenderError, RenderReason, State, StateError
 from fxai.agents.step_patch import Definition, StepPatch
 from fxai.agents.sub_agent import AgentTypes
@@ -114,10 +113,7 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
             TypeError: If `name` is not a string, `f` is not a function, or `compaction` is not a `Compaction`.
             ValueError: If the name is empty, or `changes` is unknown.
         """
-        if not isinstance(cast(object, name), str):
-            raise TypeError(f"prompt name must be a string, got {name!r}")
-        if not name:
-            raise ValueError("prompt name must be a string that is not empty, got ''")
+        name = check_name("prompt", name)
         if not callable(cast(object, f)):
             raise TypeError(f"prompt function must be a function of a Render, got {f!r}")
         compaction = check_compaction(compaction)
@@ -168,7 +164,7 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
         plan = RunPlan(
             Toolkit.empty(), {}, self.budget, prompt=self.plan(state), changes=self.changes, compaction=self.compaction
         )
-        return Execution(self.name, plan, Binding())
+        return Execution(self.name, plan, None)
 
     @override
     def __repr__(self) -> str:

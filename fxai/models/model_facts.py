@@ -164,10 +164,10 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             msgspec.structs.force_setattr(self, name, frozen(getattr(checked, name)))
 
     def __hash__(self) -> int:
-        return self._hash
+        return self.__fx_hash__
 
     @cached_property
-    def _hash(self) -> int:
+    def __fx_hash__(self) -> int:
         values = (getattr(self, name) for name in self.__struct_fields__ if name != "sources")
         return hash(tuple(identity(value) for value in values))
 

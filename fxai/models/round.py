@@ -129,11 +129,14 @@ class _CallIds:
     @staticmethod
     def rename_all(parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Return the parts of a whole turn with distinct ids of its calls."""
-        ids = [part.id for part in parts if part.type == "tool-call"]
-        if len(ids) == len(set(ids)):
-            return parts
-        rename = _CallIds().rename
-        return tuple([rename(part) if part.type == "tool-call" else part for part in parts])
+        seen: set[str] = set()
+        for part in parts:
+            if part.type == "tool-call":
+                if part.id in seen:
+                    rename = _CallIds().rename
+                    return tuple([rename(one) if one.type == "tool-call" else one for one in parts])
+                seen.add(part.id)
+        return parts
 
     def _distinct(self, id_: str) -> str:
         new, count = id_, 1
@@ -214,11 +217,6 @@ class Round(msgspec.Struct, frozen=True, eq=False):
         """Return a round after its deadline. The reader already has the results of the calls in `read`."""
         results = (part for part in response.content if part.type == "tool-result")
         return Round(response, is_complete, tuple(result for result in results if result.id not in read))
-
-    @property
-    def finish(self) -> list[Finish]:
-        """The `finish` parts in the turn, which end its stream."""
-        return [part for part in self.response.content if part.type == "finish"]
 
 
 def take_turn(

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fxai.agents import Answer, Budget, RunFailed, step_count_is
-from fxai.agents.run import RunPlan
+from fxai.agents.agent import Agent
 from fxai.effects import Backend
 from fxai.messages import AiError, Prompt, StructuredOutputError
 from fxai.schema import Schema
@@ -160,7 +160,7 @@ def test_a_failed_run_is_written_without_its_conversation() -> None:
 def test_an_answer_is_asked_for_once_at_least() -> None:
     """Fewer retries than none are refused."""
     with pytest.raises(ValueError, match="output_retries must be at least 0"):
-        RunPlan(Toolkit.empty(), {}, output_retries=-1)
+        Agent.make("a", output=int, output_retries=-1)
 
 
 def test_an_answer_compares_by_what_it_holds() -> None:
