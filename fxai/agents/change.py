@@ -24,7 +24,7 @@ expert
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import islice, takewhile
 from typing import Any, Final, Literal, TypeAlias, final
@@ -265,7 +265,11 @@ def _changes(
     lines = [line for key in changed for line in _tell_changed(key, key in known, shown)]
     lines += [line for key in gone for line in _tell_gone(key)]
     if lines:
-        after.append(_system("\n".join(lines), _names(changed), _names(gone)))
+        text, added, removed = "\n".join(lines), _names(changed), _names(gone)
+        if added or removed:
+            after.append(SystemMessage.change_tools(add=added, remove=removed, content=text))
+        else:
+            after.append(SystemMessage(text))
     return after
 
 
@@ -290,12 +294,6 @@ def _tell_gone(key: str) -> Iterator[str]:
 
 def _names(keys: Iterable[str]) -> list[str]:
     return [key.partition("/")[2] for key in keys if key.startswith("tool/")]
-
-
-def _system(text: str, added: Sequence[str], removed: Sequence[str]) -> SystemMessage:
-    if not (added or removed):
-        return SystemMessage(text)
-    return SystemMessage.change_tools(add=added, remove=removed, content=text)
 
 
 # -- changes in the metadata of a conversation

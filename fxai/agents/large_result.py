@@ -93,10 +93,6 @@ def _as_os_error(error: Exception) -> OSError | None:
     return error if isinstance(error, OSError) else None
 
 
-def _no_failure(_: Exception) -> None:
-    """Return None, because each exception is a defect."""
-
-
 def _log(message: str, *about: object) -> None:
     import logging  # few stores break
 
@@ -225,7 +221,7 @@ class Keeping:
             if data is None:
                 return fail("the store no longer contains this result. Call its tool again.")
             selecting: EffectOf[Result[Any, str]] = attempt_work(
-                lambda: select(data), _no_failure, in_thread=len(data) > _LARGE
+                lambda: select(data), lambda _: None, in_thread=len(data) > _LARGE
             )
             return selecting.flat_map(lambda one: Succeed(one.unwrap()) if is_successful(one) else fail(one.failure()))
 

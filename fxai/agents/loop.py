@@ -256,8 +256,8 @@ class Execution(msgspec.Struct, frozen=True):
         commits = Commits(memory, whole, new, around)
 
         def end(answer: Answer[Any]) -> AnyEffect:
-            if not _is_success(answer):
-                return Succeed(None)
+            if answer.typed and answer.value is msgspec.UNSET and answer.ended != "pending":
+                return NOTHING  # the run returned no output
             return commits.end(answer).map(lambda _: _LAST_REQUESTS.note(memory, growth.last))
 
         on_defect = None if around is not None and around.resumes else commits.end
@@ -306,11 +306,6 @@ def _with_instructions(instructions: str | None, prompt: Prompt) -> Prompt:
         return prompt
     system = SystemMessage(instructions)
     return prompt if len(prompt) and prompt[0] == system else Prompt((system,)) + prompt  # already in the history
-
-
-def _is_success(answer: Answer[Any]) -> bool:
-    """Return whether to commit the run: False if it has an output type but returned no output."""
-    return not answer.typed or answer.value is not msgspec.UNSET or answer.ended == "pending"
 
 
 # -- the loop
@@ -453,22 +448,16 @@ def _start(run: Run, emit: Emit | None, on_answer: OnAnswer | None, model: Langu
         run.start(plan.deadline or Deadline.after((yield _CLOCK), plan.budget.seconds or 0))
     for message in run.history:
         if message.role == "assistant" or message.role == "tool":  # this message can contain approvals
-            if plan.growth is None:  # otherwise the memory checks the messages that continue it
-                yield from _check_results(run)
+            stray = stray_result(run.history) if plan.growth is None else None  # a memory checks its own new messages
+            if stray is not None:  # the model would never read it
+                problem = f"conversation has no call for the result of {stray.name!r} (call {stray.id!r})"
+                remedy = "Remove the result, or pass the conversation with its call"
+                yield fail(AiError("Agent", "execute", InvalidUserInputError(f"{problem}. {remedy}")))
             yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
             yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
             break
     if run.compacts:
         run.shown = read_compacted(run.shown)
-
-
-def _check_results(run: Run) -> Program:
-    """Fail if the conversation contains a result without a call, because the model would never read this result."""
-    stray = stray_result(run.history)
-    if stray is not None:
-        problem = f"conversation has no call for the result of {stray.name!r} (call {stray.id!r})"
-        remedy = "Remove the result, or pass the conversation with its call"
-        yield fail(AiError("Agent", "execute", InvalidUserInputError(f"{problem}. {remedy}")))
 
 
 def _choose_changes(run: Run, model: LanguageModel | None) -> Program:

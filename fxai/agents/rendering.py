@@ -137,7 +137,11 @@ class Rendering:
             patch = yield from self._run_effects(definitions, setup, shown.front)
         final = definitions if patch == _NO_PATCH else definitions.with_patch(patch)
         toolkit = self._toolkits.of(setup.toolkit, final, patch.hidden)
-        _check_sections(final, toolkit)
+        both = [name for name in final.sections if name in toolkit]
+        if both:  # a reference to the tool could open the section
+            raise RenderError(
+                "conflict", f"section {both[0]!r} has the name of a tool of the agent. Rename the section."
+            )
         handlers = yield from self._handlers.of(final, definitions, setup.handlers)
         if final is not definitions:
             shown = self._show(final, (*definitions.tools, *toolkit.tools))
@@ -325,13 +329,6 @@ class _Toolkits:
             del self._made[next(iter(self._made))]
         self._made[key] = (own, tools, made)
         return made
-
-
-def _check_sections(definitions: Definitions, toolkit: AnyToolkit) -> None:
-    """Raise if a section has the name of an agent's tool, because a reference to the tool could open the section."""
-    both = [name for name in definitions.sections if name in toolkit]
-    if both:
-        raise RenderError("conflict", f"section {both[0]!r} has the name of a tool of the agent. Rename the section.")
 
 
 @final

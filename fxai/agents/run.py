@@ -487,7 +487,13 @@ class Run:
 
     def _complete(self, error: Any) -> Any:
         """Return a failure with the conversation and the usage of the run."""
-        error = self._with_history(error)
+        if isinstance(error, AiError):
+            error = RunFailed.of(error, self.history, self.state)
+        elif self.in_round and isinstance(error, ToolError):
+            content = () if error.response is None else error.response.content
+            response = error.response if not self.early else Response((*self.early, *content))
+            history = self.history.with_response(in_order(Response(content)).content)
+            error = msgspec.structs.replace(error, response=response, history=history, state=self.state)
         if not isinstance(error, RunFailed | BudgetExceeded | RenderFailed | ToolError | MemoryFailure):
             return error
         turn = Usage()
@@ -501,16 +507,6 @@ class Run:
         """Return the usage of the finished steps, of a compaction before the current step, and of a turn."""
         compacted = Usage() if self.growth.compacted is None else self.growth.compacted.usage
         return sum((step.usage for step in self.steps), turn + compacted)
-
-    def _with_history(self, error: Any) -> Any:
-        if isinstance(error, AiError):
-            return RunFailed.of(error, self.history, self.state)
-        if not self.in_round or not isinstance(error, ToolError):
-            return error
-        content = () if error.response is None else error.response.content
-        response = error.response if not self.early else Response((*self.early, *content))
-        history = self.history.with_response(in_order(Response(content)).content)
-        return msgspec.structs.replace(error, response=response, history=history, state=self.state)
 
 
 def _uncut(effect: AnyEffect) -> AnyEffect:
@@ -544,17 +540,12 @@ def prepare_by(run: Run, at: int, prepare_step: PrepareStep[Any, Any], setup: St
     A journal cannot store the setup, because it can contain models and handlers. If the run resumes, fxai calls the
     hook again.
     """
-
-    def prepare() -> AnyEffect:
-        given: Any = prepare_step(setup)
-        return given if is_effect(given) else Succeed(given)
-
     if run.around is None:
         given: Any = prepare_step(setup)
         given = (yield run.cut(given)) if is_effect(given) else given
     else:
         about = WorkInfo(f"prepare {setup.number}/{at}", None)
-        given = yield run.cut(run.around.work(about, Suspend(prepare)))
+        given = yield run.cut(run.around.work(about, Suspend(lambda: _lift(prepare_step(setup)))))
     if given is LATE or isinstance(given, StepSetup):
         return given
     raise TypeError(f"prepare_step returned {given!r}. Return the setup, a changed setup, or an effect of a setup.")
@@ -658,7 +649,7 @@ def stop(run: Run) -> Steps:
 
 def _ask_whether(run: Run, at: int, condition: StopCondition[Any, Any], steps: StepsSoFar) -> Steps:
     if run.around is not None and not isinstance(condition, StepCountIs | HasToolCall):  # these two are deterministic
-        asking = Suspend(lambda: _holds(condition, steps))
+        asking = Suspend(lambda: _lift(condition(steps)))
         about = WorkInfo(f"stop {len(run.steps)}/{at}", _check_holds, _check_holds)
         return (yield run.cut(run.around.work(about, asking)))
     holds: Any = condition(steps)
@@ -667,9 +658,8 @@ def _ask_whether(run: Run, at: int, condition: StopCondition[Any, Any], steps: S
     return holds if holds is LATE else _check_holds(holds)
 
 
-def _holds(condition: StopCondition[Any, Any], steps: StepsSoFar) -> AnyEffect:
-    holds: Any = condition(steps)
-    return holds if is_effect(holds) else Succeed(holds)
+def _lift(given: object) -> AnyEffect:
+    return given if is_effect(given) else Succeed(given)
 
 
 def _check_holds(holds: Any) -> bool:

@@ -157,20 +157,16 @@ def _open_all(binding: Binding) -> Generator[AnyEffect, Any, AnyBound]:
 def _with_offer(binding: Binding, offer: Offer) -> Binding:
     origin, on_conflict = offer.origin, offer.on_conflict
     if _is_toolkit(origin):
-        return _with_tools(binding, origin, on_conflict)
+        here = binding.toolkit.tools
+        dropped = here if on_conflict == "first" else {tool.name for tool in origin if here.get(tool.name) == tool}
+        new = origin.filter(lambda tool: tool.name not in dropped)
+        if not len(new):
+            return binding
+        return Binding(_append(binding, Offer(new, on_conflict)), binding.toolkit.merge(new, on_conflict=on_conflict))
     if _is_bound(origin):
         return _with_bound(binding, origin, on_conflict)
     again = offer in binding.offers and (on_conflict != "last" or offer == binding.offers[-1])
     return binding if again else Binding((*binding.offers, offer), binding.toolkit)
-
-
-def _with_tools(binding: Binding, more: AnyToolkit, on_conflict: OnConflict) -> Binding:
-    here = binding.toolkit.tools
-    dropped = here if on_conflict == "first" else {tool.name for tool in more if here.get(tool.name) == tool}
-    new = more.filter(lambda tool: tool.name not in dropped)
-    if not len(new):
-        return binding
-    return Binding(_append(binding, Offer(new, on_conflict)), binding.toolkit.merge(new, on_conflict=on_conflict))
 
 
 def _with_bound(binding: Binding, more: AnyBound, on_conflict: OnConflict) -> Binding:

@@ -245,16 +245,13 @@ def _output(name: str, answer: Answer[_O]) -> EffectOf[_O, SubAgentFailed]:
 
 def _failure(name: str, error: Any) -> SubAgentFailed:
     """Return the failure of a run. Its message contains nothing of the conversation."""
-    reason, why = _reason(error)
-    return SubAgentFailed(name, reason, f"agent {name!r} returned no answer: {why}", error)
-
-
-def _reason(error: Any) -> tuple[SubAgentReason, str]:
+    reason: SubAgentReason = "other"
+    why = f"it could not run ({type(error).__name__}). Continue without it."
     if isinstance(error, BudgetExceeded):
-        return "budget", f"it did not finish within {describe_limit(error.limit, error.what)}. Request less."
-    if isinstance(error, AiError):
+        reason, why = "budget", f"it did not finish within {describe_limit(error.limit, error.what)}. Request less."
+    elif isinstance(error, AiError):
         remedy = "Try again later." if error.is_retryable else "Continue without it."
-        return "model", f"its model did not answer ({type(error.reason).__name__}). {remedy}"
-    if isinstance(error, ToolError):
-        return "tool", f"its tool {error.name!r} failed. Change the request, or continue without it."
-    return "other", f"it could not run ({type(error).__name__}). Continue without it."
+        reason, why = "model", f"its model did not answer ({type(error.reason).__name__}). {remedy}"
+    elif isinstance(error, ToolError):
+        reason, why = "tool", f"its tool {error.name!r} failed. Change the request, or continue without it."
+    return SubAgentFailed(name, reason, f"agent {name!r} returned no answer: {why}", error)

@@ -191,7 +191,9 @@ class Searching:
         """
         if not self._defers:
             self._read_results(history)
-        self._always.update(_names_of_choice(options))  # they stay, because their order belongs to the prefix
+        choice = options.get("tool_choice")
+        if isinstance(choice, ToolChoice):
+            self._always.update(choice.names)  # they stay, because their order belongs to the prefix
         state = (len(self._always), len(self._found))
         if toolkit is self._toolkit and state == self._state:
             return self._offered
@@ -247,17 +249,7 @@ class Searching:
         return FoundTools([], f"No tool matches. {len(self._rest)} tools exist. Search again with other words.")
 
 
-def _names_of_choice(options: RoundOptions) -> tuple[str, ...]:
-    """Return the tools that the tool choice names."""
-    choice = options.get("tool_choice")
-    return choice.names if isinstance(choice, ToolChoice) else ()
-
-
-@lru_cache(maxsize=32)
-def _index_of(tools: tuple[AnyTool, ...]) -> ToolIndex:
-    return ToolIndex(tools)
-
-
+_index_of: Final = lru_cache(maxsize=32)(ToolIndex)
 _VECTORS: Final[WeakKeyDictionary[ToolIndex, dict[Any, tuple[Vector, ...]]]] = WeakKeyDictionary()
 
 

@@ -28,7 +28,6 @@ from typing import Any, cast, final
 import msgspec
 from typing_extensions import override
 
-from fxai.effects.context import AnyContext
 from fxai.effects.effect import Ask, EffectOf
 from fxai.effects.service import Clock
 from fxai.messages.message import (
@@ -413,11 +412,9 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
 
 def authority() -> EffectOf[Authority]:
     """Return the key, the ledger, and the clock of the context, or the defaults of the process."""
-    return Ask(_find_authority)
-
-
-def _find_authority(context: AnyContext) -> Authority:
-    return Authority(context.fetch(ApprovalKey), context.fetch(ApprovalLedger), context.fetch(Clock))
+    return Ask(
+        lambda context: Authority(context.fetch(ApprovalKey), context.fetch(ApprovalLedger), context.fetch(Clock))
+    )
 
 
 def _is_digest(digest: str, tool: AnyTool, params: Any, realm: str) -> bool:

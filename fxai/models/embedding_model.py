@@ -126,7 +126,9 @@ class EmbeddingModel(Service):
         every = tuple(texts)
 
         def ask(model: Any) -> Effect[Embeddings, AiError]:
-            pieces = _pieces(every, cast("EmbeddingModel", model).most)
+            most = cast("EmbeddingModel", model).most
+            size = (len(every) if most is None else most) or 1
+            pieces = [every[at : at + size] for at in range(0, len(every), size)]
             asked = fx.for_each(pieces, lambda piece: _ask(model, piece, "embed_many"), concurrency=concurrency)
             return asked.map(_join_all)
 
@@ -170,11 +172,6 @@ def similarity(one: Vector, other: Vector) -> float:
     if not size:
         raise ValueError("vectors must have a length greater than 0, because a zero vector has no direction")
     return math.fsum(a * b for a, b in zip(one, other, strict=True)) / size
-
-
-def _pieces(texts: tuple[str, ...], most: int | None) -> list[tuple[str, ...]]:
-    size = len(texts) if most is None else most
-    return [texts[at : at + size] for at in range(0, len(texts), size or 1)]
 
 
 def _join_all(several: Sequence[Embeddings]) -> Embeddings:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from hashlib import sha256
 from operator import is_
 from typing import Any, TypeVar, final
@@ -88,28 +87,7 @@ class IdRule(msgspec.Struct, frozen=True):
 
     @property
     def _others(self) -> re.Pattern[str]:
-        return _pattern(f"[^{self.characters}]")
-
-
-@lru_cache(maxsize=16)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)
-
-
-def _accept(_part: AssistantContent, _turn: AssistantMessage) -> str | None:
-    return None
-
-
-def _is_block(part: AssistantContent) -> bool:
-    return part.type != "tool-approval-request"
-
-
-def _never(_call: ToolCallPart) -> bool:
-    return False
-
-
-def _same(part: Any) -> Any:
-    return part
+        return re.compile(f"[^{self.characters}]", re.ASCII)  # Python stores compiled patterns
 
 
 @final
@@ -132,15 +110,15 @@ class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
     """True if the API accepts strings with only invisible characters."""
     reasoning_last: bool = False
     """True if reasoning can end a turn with other content. No API accepts a turn with only reasoning."""
-    loss: Callable[[AssistantContent, AssistantMessage], str | None] = _accept
+    loss: Callable[[AssistantContent, AssistantMessage], str | None] = lambda _part, _turn: None
     """Returns the reason why fxai omits a part of a turn, `""` for a part without content, or None to send the part."""
-    is_block: Callable[[AssistantContent], bool] = _is_block
+    is_block: Callable[[AssistantContent], bool] = lambda part: part.type != "tool-approval-request"
     """Returns whether a part is content. Reasoning must precede content."""
-    may_wait: Callable[[ToolCallPart], bool] = _never
+    may_wait: Callable[[ToolCallPart], bool] = lambda _call: False
     """Returns whether a call can be sent without a result."""
-    keeps_id: Callable[[ToolCallPart], bool] = _never
+    keeps_id: Callable[[ToolCallPart], bool] = lambda _call: False
     """Returns whether the server created the id of a call and accepts only this id."""
-    adapt: Callable[[Any], Any] = _same
+    adapt: Callable[[Any], Any] = lambda part: part
     """Returns a part with metadata that the API accepts."""
 
 
@@ -221,7 +199,7 @@ class HistoryForm:
         for message in messages:
             match message.role:
                 case "system":
-                    formed.append(self._system(message))
+                    formed.append(self._whole(message, "a system message"))
                 case "user":
                     formed += self._user(message)
                 case "assistant":
@@ -229,9 +207,6 @@ class HistoryForm:
                 case "tool":
                     formed += self._answers(message, results)
         return formed
-
-    def _system(self, message: SystemMessage) -> SystemMessage:
-        return self._whole(message, "a system message")
 
     def _user(self, message: UserMessage) -> list[Message]:
         content = tuple([part for part in map(self._input, message.content) if not self._is_blank(part)])

@@ -46,6 +46,9 @@ from fxai.models.model_request import ModelRequest, ask_model, stream_model
 from fxai.models.token_count import TokenCount
 from fxai.schema.data import is_object
 
+_A = TypeVar("_A")
+_R = TypeVar("_R")
+
 _EMPTY: Final = frozenset({"response-metadata", "warning", "reasoning-start", "reasoning-end"})
 
 
@@ -108,27 +111,12 @@ def fallback(
     @fx.gen
     def open_model() -> Gen[LanguageModel, AiError, Scope]:
         held = yield from hold()
-        models = tuple(held.model_of(layer) for layer in (first, *others))
-        yield from _start(models, when)
-        return _Fallback(models, when)
+        made = _Fallback(tuple(held.model_of(layer) for layer in (first, *others)), when)
+        yield from made.start()  # a failure without a fallback happens before any request
+        return made
 
     # the context provides the services of the other layers, but the type of the effect does not contain them
     return cast("LayerOf[LanguageModel, AiError, _R | None]", LayerOf.scoped(LanguageModel, open_model()))
-
-
-def _start(models: tuple[HeldModel, ...], when: Callable[[AiError], bool]) -> Effect[object, AiError]:
-    """Build the first possible layer, so that a failure without a fallback happens before any request."""
-
-    def open_(location: int, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
-        opening: Effect[object, AiError] = models[location].open()
-        return opening.catch_all(lambda error: _next(location, error, failed))
-
-    def _next(location: int, error: AiError, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
-        if location + 1 < len(models) and when(error):
-            return open_(location + 1, (*failed, error))
-        return fx.fail_cause(_cause(error, failed))
-
-    return open_(0, ())
 
 
 def _cause(error: AiError, failed: tuple[AiError, ...]) -> Cause[AiError]:
@@ -160,25 +148,37 @@ class _Fallback(LanguageModel):
         # this layer has already built the layer of the first usable model
         return fx.sync(lambda: self.facts)
 
-    @override
-    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        return self._ask(request, 0, ())
+    def start(self) -> Effect[LanguageModel, AiError]:
+        """Build the first possible layer."""
+        return self._first(lambda location, _: self._models[location].open())
 
-    def _ask(
-        self, request: ModelRequest, location: int, failed: tuple[AiError, ...]
-    ) -> Effect[tuple[Part, ...], AiError]:
-        def again(error: AiError) -> Effect[tuple[Part, ...], AiError]:
+    def _first(
+        self,
+        attempt: Callable[[int, tuple[AiError, ...]], Effect[_A, AiError]],
+        location: int = 0,
+        failed: tuple[AiError, ...] = (),
+    ) -> Effect[_A, AiError]:
+        """Attempt an effect with each model until it succeeds. `attempt` receives the errors of the earlier models."""
+
+        def again(error: AiError) -> Effect[_A, AiError]:
             if self._ends(error, location):
                 return fx.fail_cause(_cause(error, failed))
-            return self._ask(request, location + 1, (*failed, error))
+            return self._first(attempt, location + 1, (*failed, error))
 
-        def accept(parts: tuple[Part, ...]) -> Effect[tuple[Part, ...], AiError]:
-            refusal = _refusal_in(parts, "ask")
-            if refusal is not None and not self._ends(refusal, location):
-                return fx.fail(refusal)
-            return fx.succeed((*_warnings(failed), *parts))
+        return attempt(location, failed).catch_all(again)
 
-        return ask_model(self._models[location], request).flat_map(accept).catch_all(again)
+    @override
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        def attempt(location: int, failed: tuple[AiError, ...]) -> Effect[tuple[Part, ...], AiError]:
+            def accept(parts: tuple[Part, ...]) -> Effect[tuple[Part, ...], AiError]:
+                refusal = _refusal_in(parts, "ask")
+                if refusal is not None and not self._ends(refusal, location):
+                    return fx.fail(refusal)
+                return fx.succeed((*_warnings(failed), *parts))
+
+            return ask_model(self._models[location], request).flat_map(accept)
+
+        return self._first(attempt)
 
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
@@ -198,19 +198,14 @@ class _Fallback(LanguageModel):
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
-        return self._count(request, 0, ())
+        def attempt(location: int, failed: tuple[AiError, ...]) -> Effect[TokenCount, AiError]:
+            def with_warnings(count: TokenCount) -> TokenCount:
+                warnings = tuple(WarningPart(f"another model counts: {error.message}") for error in failed)
+                return msgspec.structs.replace(count, warnings=(*warnings, *count.warnings))
 
-    def _count(self, request: ModelRequest, location: int, failed: tuple[AiError, ...]) -> Effect[TokenCount, AiError]:
-        def again(error: AiError) -> Effect[TokenCount, AiError]:
-            if self._ends(error, location):
-                return fx.fail_cause(_cause(error, failed))
-            return self._count(request, location + 1, (*failed, error))
+            return self._models[location].count(request).map(with_warnings)
 
-        def with_warnings(count: TokenCount) -> TokenCount:
-            warnings = tuple(WarningPart(f"another model counts: {error.message}") for error in failed)
-            return msgspec.structs.replace(count, warnings=(*warnings, *count.warnings))
-
-        return self._models[location].count(request).map(with_warnings).catch_all(again)
+        return self._first(attempt)
 
     def _ends(self, error: AiError, location: int) -> bool:
         return location + 1 == len(self._models) or not self._when(error)
@@ -352,9 +347,6 @@ def hold() -> EffectOf[HeldModels, Never, Scope | None]:
         return HeldModels(MemoMap.of(services).into(services), services.fetch(Scope))
 
     return fx.context().map(make)
-
-
-_R = TypeVar("_R")
 
 
 def per_step(
