@@ -120,6 +120,18 @@ class _Hooks(msgspec.Struct, frozen=True):
     on_step: tuple[OnStep[Any, Any], ...] = ()
     """Functions that receive each step."""
 
+    @staticmethod
+    def of(options: dict[str, Any]) -> _Hooks:
+        """Remove the hooks from the options, and return them."""
+        hooks: list[tuple[Any, ...]] = []
+        for name in _Hooks.__struct_fields__:
+            given = options.pop(name, ())
+            hooks.append((given,) if callable(given) or not is_listed(given) else tuple(given))
+            for hook in hooks[-1]:
+                if not callable(hook):
+                    raise TypeError(f"{name} must be a function or a list of functions, got {hook!r}")
+        return _Hooks(*hooks)
+
 
 @final
 class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, dict=True):
@@ -238,7 +250,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
                 check_model(model)
             given = cast("dict[str, Any]", options)
             form: Any = output
-            hooks = _Hooks(*(_several(name, given.pop(name, ())) for name in _Hooks.__struct_fields__))
+            hooks = _Hooks.of(given)
             budget = check_option(
                 "budget", given.pop("budget", Budget()), Budget, "a Budget", "Pass Budget(rounds=…, tokens=…, …)"
             )
@@ -647,11 +659,3 @@ def _with_hook(agent: AnyAgent, name: str, hook: Any) -> Any:
         raise TypeError(f"{name} must be a function, got {hook!r}")
     hooks = msgspec.structs.replace(agent.__fx_hooks__, **{name: (*getattr(agent.__fx_hooks__, name), hook)})
     return msgspec.structs.replace(agent, __fx_hooks__=hooks)
-
-
-def _several(name: str, given: Any) -> tuple[Any, ...]:
-    hooks = (given,) if callable(given) or not is_listed(given) else tuple(given)
-    for hook in hooks:
-        if not callable(hook):
-            raise TypeError(f"{name} must be a function or a list of functions, got {hook!r}")
-    return hooks

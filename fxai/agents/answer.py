@@ -255,9 +255,15 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
         """
         if not self.typed:
             return cast(_O_co, self.text)
-        if self.value is msgspec.UNSET:
-            raise LookupError(f"answer has no output: {_why_untyped(self)}")
-        return self.value
+        if self.value is not msgspec.UNSET:
+            return self.value
+        why = f"the budget is exhausted, and this last text is invalid: {self.text}. Allow more, or continue `history`."
+        if self.ended == "pending":
+            waiting = ", ".join(call.name for call in self.pending)
+            why = f"calls are pending ({waiting}). Answer them, and continue from `history`."
+        elif self.ended == "stopped":
+            why = "a stop condition ended the run. Read `steps`, or continue from `history`."
+        raise LookupError(f"answer has no output: {why}")
 
     @property
     def text(self) -> str:
@@ -312,15 +318,6 @@ class AnswerPart(msgspec.Struct, Generic[_O_co], frozen=True, eq=False):
         """The typed output in the last part of the stream, or None. Also None if the run ended without output."""
         output = None if self.answer is None else self.answer.value
         return None if output is msgspec.UNSET else output
-
-
-def _why_untyped(answer: Answer[Any]) -> str:
-    if answer.ended == "pending":
-        waiting = ", ".join(call.name for call in answer.pending)
-        return f"calls are pending ({waiting}). Answer them, and continue from `history`."
-    if answer.ended == "stopped":
-        return "a stop condition ended the run. Read `steps`, or continue from `history`."
-    return f"the budget is exhausted, and this last text is invalid: {answer.text}. Allow more, or continue `history`."
 
 
 # -- failures of a run

@@ -125,13 +125,14 @@ class Remembering(msgspec.Struct, frozen=True):
         """Return the memory; fetch it from the context if `memory` is a service key."""
         if isinstance(self.memory, Memory):
             return Succeed(self.memory)
-        fetched: AnyEffect = Fetch(self.memory.__fx_key__())
-        return fetched.map(self._check)
 
-    def _check(self, service: object) -> Memory:
-        if not isinstance(service, Memory):
-            raise TypeError(f"with_memory({self.memory!r}): the layer must provide a Memory, got {service!r}")
-        return service
+        def check(service: object) -> Memory:
+            if not isinstance(service, Memory):
+                raise TypeError(f"with_memory({self.memory!r}): the layer must provide a Memory, got {service!r}")
+            return service
+
+        fetched: AnyEffect = Fetch(self.memory.__fx_key__())
+        return fetched.map(check)
 
 
 @final

@@ -404,16 +404,13 @@ class _Handlers:
                 held = self._held.get(one.name) or (yield from self._hold(one.name, one.origin))
                 services.update(held.services.services)
             elif one.handler is not None:
-                wrapping = None if one.aspect is None else self._start(one.name, one.aspect)
+                known = self._begun.get(one.name)
+                if one.aspect is not None and (known is None or known[0] != one.aspect):
+                    known = self._begun[one.name] = (one.aspect, one.aspect.start())
+                wrapping = None if one.aspect is None or known is None else known[1]
                 given.append((one.tool.identity, one.handler, wrapping))
         layer = layer_from_context(lambda context: _services(given, services, context))
         return layer if around is None else around | layer
-
-    def _start(self, name: str, aspect: Aspect[Any]) -> Wrapping:
-        known = self._begun.get(name)
-        if known is None or known[0] != aspect:
-            known = self._begun[name] = (aspect, aspect.start())
-        return known[1]
 
     def _hold(self, name: str, origin: AnyBound) -> Generator[AnyEffect, Any, _Held]:
         for other in self._held.values():

@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
@@ -569,40 +570,30 @@ def read_inbox(run: Run, inbox: Inbox, *, at_end: bool) -> Steps:
         joining = inbox.take(found, run.known, at_end=at_end)
         if joining:
             messages = [message for one in joining for message in one.messages]
-            run.join(messages if at_end else map(_in_same_turn, messages))
+            if not at_end:  # a compaction keeps a steering message with the messages before it
+                messages = [msgspec.structs.replace(one, metadata={**one.metadata, **SAME_TURN}) for one in messages]
+            run.join(messages)
             reporting = inbox.report(joining)
             if reporting is not None:
                 yield run.cut(reporting)
     run.in_round = True
 
 
-def _in_same_turn(message: UserMessage) -> UserMessage:
-    """Return a steering message that a compaction keeps with the messages before it."""
-    return msgspec.structs.replace(message, metadata={**message.metadata, **SAME_TURN})
-
-
 def notify(run: Run, step: Step) -> Steps:
     """Call the listeners with a finished step."""
     run.in_round = False
     for at, listener in enumerate(run.plan.on_step):
-        effect = _hear(run, at, listener, step)
-        if effect is not None and (yield run.cut(effect)) is LATE:
+        if run.around is None:
+            effect = _listen(listener, step)
+        else:
+            about = WorkInfo(f"on_step {step.number}/{at}")
+            effect = run.around.work(about, Suspend(partial(_listen, listener, step)))
+        if effect is not NOTHING and (yield run.cut(effect)) is LATE:
             break  # the next effect of the run is late, too
     run.in_round = True
 
 
-def _hear(run: Run, at: int, listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
-    if run.around is None:
-        return _listen(listener, step)
-
-    def listen() -> AnyEffect:
-        effect = _listen(listener, step)
-        return NOTHING if effect is None else effect
-
-    return run.around.work(WorkInfo(f"on_step {step.number}/{at}"), Suspend(listen))
-
-
-def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
+def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect:
     try:
         effect: Any = listener(step)
     except BaseException as bug:
@@ -610,7 +601,7 @@ def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
             raise
         return _log(step, bug)
     if effect is None:
-        return None
+        return NOTHING
     if is_effect(effect):
         return Fold(effect.as_(None), lambda cause: _log_bug(step, cause), None)
     kind = type(effect).__name__

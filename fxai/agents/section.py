@@ -204,7 +204,8 @@ def _lines(value: Any, name: str, depth: int) -> Iterator[str]:
     elif isinstance(plain, Mapping):
         for key, each in cast(Any, plain).items():
             inside = list(_lines(each, name, depth + 1))
-            is_block = _is_block(each, name)
+            plain_each = _plain(each, name)
+            is_block = bool(plain_each) and isinstance(plain_each, Mapping | list)
             yield f"{_key(key)}:" if is_block else f"{_key(key)}: {inside[0]}"
             if is_block:
                 yield from (f"  {line}" for line in inside)
@@ -213,11 +214,6 @@ def _lines(value: Any, name: str, depth: int) -> Iterator[str]:
             first, *rest = _lines(each, name, depth + 1)
             yield f"- {first}"
             yield from (f"  {line}" for line in rest)
-
-
-def _is_block(value: Any, name: str) -> bool:
-    plain = _plain(value, name)
-    return bool(plain) and isinstance(plain, Mapping | list)
 
 
 def _plain(value: Any, name: str) -> Any:

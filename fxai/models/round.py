@@ -511,7 +511,7 @@ class RoundTurn:
         return around.admit(info, checking)
 
     def _make(self, at: int, call: ToolCall, on_invalid_call: OnInvalidCall | None = None) -> Call:
-        resolution, emit, is_text = self._resolution, self._emit, call.params_text is not None
+        resolution, is_text = self._resolution, call.params_text is not None
         return Call(
             resolution.tools,
             call.name,
@@ -522,11 +522,14 @@ class RoundTurn:
             resolution.limits,
             resolution.prompt,
             resolution.deadline,
-            None if emit is None else (lambda outcome: Suspend(lambda: emit(resolution.result(call, outcome)))),
+            None if self._emit is None else (lambda outcome: Suspend(lambda: self._hand_on(call, outcome))),
             reads_text=not resolution.approved,  # an approved call runs exactly in its approved form
             rewritten=lambda made: Suspend(lambda: self._replace(at, call_as_read(call, made))),
             keeper=resolution.keeper,
         )
+
+    def _hand_on(self, call: ToolCall, outcome: Outcome) -> EffectOf[None]:
+        return cast(Emit, self._emit)(self._resolution.result(call, outcome))
 
     def _ask_approval(self, at: int, made: Call, tool: AnyTool, info: InterceptedCall | None) -> Steps:
         """Return the request for an approval, or None if the call needs no approval."""

@@ -365,14 +365,11 @@ def _order(steps: _Steps) -> tuple[int, list[str]]:
 
 def _align(before: _Steps, after: _Steps) -> Iterator[tuple[list[_CallData], list[_CallData]]]:
     """Yield the calls that belong together: of two equal steps, or of two ranges of different steps."""
-    old, new = ([_step_key(calls) for calls in steps] for steps in (before, after))
-    start, end = 0, 0
-    least = min(len(old), len(new))
-    while start < least and old[start] == new[start]:
-        yield before[start], after[start]
-        start += 1
-    while end < least - start and old[-end - 1] == new[-end - 1]:
-        end += 1
+    old, new = (
+        [frozenset(Counter(call.key for call in calls).items()) for calls in steps] for steps in (before, after)
+    )
+    start, end = _count_equal_ends(old, new)
+    yield from zip(before[:start], after[:start], strict=True)
     middle = slice(start, len(old) - end), slice(start, len(new) - end)
     ours, theirs = _distinct(old[middle[0]], new[middle[1]])
     for tag, i, j, k, m in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
@@ -381,12 +378,14 @@ def _align(before: _Steps, after: _Steps) -> Iterator[tuple[list[_CallData], lis
             yield from zip(left, right, strict=True)
         else:
             yield [call for calls in left for call in calls], [call for calls in right for call in calls]
-    for at in range(end, 0, -1):
-        yield before[-at], after[-at]
+    yield from zip(before[len(old) - end :], after[len(new) - end :], strict=True)
 
 
-def _step_key(calls: list[_CallData]) -> Hashable:
-    return frozenset(Counter(call.key for call in calls).items())
+def _count_equal_ends(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[int, int]:
+    """Return the number of equal keys at the start, and at the end."""
+    least = min(len(old), len(new))
+    start = next((at for at in range(least) if old[at] != new[at]), least)
+    return start, next((at for at in range(least - start) if old[-at - 1] != new[-at - 1]), least - start)
 
 
 def _distinct(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
@@ -473,12 +472,7 @@ def _value_changes(before: Any, after: Any, pointer: str) -> Iterator[ValueChang
 def _item_changes(before: list[Any], after: list[Any], pointer: str) -> Iterator[ValueChange]:
     start, end = 0, 0
     if len(before) != len(after):
-        old, new = [*map(identity, before)], [*map(identity, after)]
-        least = min(len(old), len(new))
-        while start < least and old[start] == new[start]:
-            start += 1
-        while end < least - start and old[-end - 1] == new[-end - 1]:
-            end += 1
+        start, end = _count_equal_ends([*map(identity, before)], [*map(identity, after)])
     ours, theirs = before[start : len(before) - end], after[start : len(after) - end]
     for index in range(max(len(ours), len(theirs))):
         old_item = ours[index] if index < len(ours) else msgspec.UNSET

@@ -171,13 +171,12 @@ def _replay(layer: AnyLayer, make: Callable[[], Interceptor]) -> AnyLayer:
 
 def _open(cause: Cause[Any]) -> AnyEffect | None:
     """Convert the defects that stopped the run back into typed failures."""
-    reasons: list[Any] = [_reason(reason) for reason in cause.reasons]
+    reasons: list[Any] = [*cause.reasons]
+    for at, reason in enumerate(cause.reasons):
+        left = reason.defect.failure if isinstance(reason, Die) and isinstance(reason.defect, LeftRunError) else None
+        if isinstance(left, RunDiverged):
+            reasons[at] = Fail(left)
     return FailCause(Cause(tuple(reasons))) if reasons != [*cause.reasons] else None
-
-
-def _reason(reason: Any) -> Any:
-    left = reason.defect.failure if isinstance(reason, Die) and isinstance(reason.defect, LeftRunError) else None
-    return Fail(left) if isinstance(left, RunDiverged) else reason
 
 
 def _diverge(failure: RunDiverged, history: Prompt | None = None) -> AnyEffect:
@@ -306,17 +305,12 @@ class _Turns(Interceptor):
                 break
             if message.role == "tool":
                 results |= {part.id: part.result for part in message.content if part.type == "tool-result"}
-        values = tuple(
-            change
-            for call in position.steps[at - 1].calls
-            if call.result is not msgspec.UNSET and not call.provider_executed and not call.handle
-            for change in value_changes(call.result, results.get(call.id, msgspec.UNSET), _pointer_of(call))
-        )
-        return RunDiverged("results", position.agent, at + 1, values=values) if values else None
-
-
-def _pointer_of(call: RecordedCall) -> str:
-    return pointer_to(pointer_to("/calls", call.name), "failure" if call.is_failure else "result")
+        changed: list[ValueChange] = []
+        for call in position.steps[at - 1].calls:
+            if call.result is not msgspec.UNSET and not call.provider_executed and not call.handle:
+                pointer = pointer_to(pointer_to("/calls", call.name), "failure" if call.is_failure else "result")
+                changed += value_changes(call.result, results.get(call.id, msgspec.UNSET), pointer)
+        return RunDiverged("results", position.agent, at + 1, values=tuple(changed)) if changed else None
 
 
 _ASK: Final[AnyEffect] = Succeed(None)
@@ -391,7 +385,7 @@ class _Results(Interceptor):
     def _call(self, about: InterceptedCall, running: AnyEffect) -> Generator[AnyEffect, Any, Any]:
         yield about.reread()
         found = self._find(about)
-        if found is not None and _has_no_type(found):
+        if found is not None and (found.handle or _type_of(found) in _BY_TYPE):  # the tool's types do not describe it
             return (yield _outcome(about, self._take(about)))
         return (yield Local(running, _RecordedHandler(self, about).into))
 
@@ -472,11 +466,6 @@ def _type_of(recorded: RecordedCall) -> str:
     """Return the type of a failure without a schema, such as `execution-denied`, or an empty string."""
     found = recorded.result.get("type") if recorded.is_failure and is_object(recorded.result) else None
     return found if isinstance(found, str) else ""
-
-
-def _has_no_type(recorded: RecordedCall) -> bool:
-    """Return True if the types of the tool do not describe the result."""
-    return bool(recorded.handle) or _type_of(recorded) in _BY_TYPE
 
 
 def _outcome(about: InterceptedCall, recorded: RecordedCall) -> AnyEffect:
