@@ -28,7 +28,7 @@ from fxai.schema.request_form import RequestForm, RequestRules, request_form
 from fxai.schema.strict import StrictForm, StrictRules, UnsupportedFeature, strict_form
 
 if TYPE_CHECKING:
-    from fxai.models.answer_writer import AnswerWriter
+    from fxai.models.partial_object import AnswerWriter
 
 _NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 _LONGEST: Final = 64  # the smallest limit of the providers
@@ -131,7 +131,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         parameters = None if self.form is not None else self._as_parameters
         if parameters is not None and parameters.document != self.asked:
             return None
-        from fxai.models.answer_writer import AnswerWriter
+        from fxai.models.partial_object import AnswerWriter
 
         return AnswerWriter(None if self.form is None else self.form.node, wrapped=self.wrapped)
 

@@ -16,10 +16,10 @@ import msgspec
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidUserInputError, UnsupportedSchemaError
-from fxai.models.answer_writer import AnswerWriter
 from fxai.models.fact_table import unknown_model
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
+from fxai.models.partial_object import AnswerWriter
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
 from fxai.models.request_cache import RequestCache
 from fxai.models.structured_output import AnswerForm, answer_name
