@@ -180,6 +180,17 @@ class Interceptor(InnerCalls):
         return working
 
 
+def _through(wrap: Callable[[Interceptor, Any, Any], Any]) -> Any:
+    """Return the method of a chain that wraps an effect by each link, from the innermost to the outermost link."""
+
+    def method(chain: _Chain, about: object, wrapped: Any) -> Any:
+        for link in reversed(chain.links):
+            wrapped = wrap(link, about, wrapped)
+        return wrapped
+
+    return method
+
+
 @final
 class _Chain(Interceptor):
     """Interceptors that wrap each other, the outermost interceptor first."""
@@ -188,53 +199,14 @@ class _Chain(Interceptor):
         self.links = links
         self.resumes = any(link.resumes for link in links)
 
-    @override
-    def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
-        for link in reversed(self.links):
-            running = link.run(about, running)
-        return running
-
-    @override
-    def step(self, about: StepInfo, running: AnyEffect) -> AnyEffect:
-        for link in reversed(self.links):
-            running = link.step(about, running)
-        return running
-
-    @override
-    def turn(self, about: TurnInfo, asking: AnyEffect) -> AnyEffect:
-        for link in reversed(self.links):
-            asking = link.turn(about, asking)
-        return asking
-
-    @override
-    def stream_turn(self, about: TurnInfo, parts: AnyStream) -> AnyStream:
-        for link in reversed(self.links):
-            parts = link.stream_turn(about, parts)
-        return parts
-
-    @override
-    def admit(self, about: InterceptedCall, asking: AnyEffect) -> AnyEffect:
-        for link in reversed(self.links):
-            asking = link.admit(about, asking)
-        return asking
-
-    @override
-    def call(self, about: InterceptedCall, running: AnyEffect) -> AnyEffect:
-        for link in reversed(self.links):
-            running = link.call(about, running)
-        return running
-
-    @override
-    def inner_call(self, about: InnerCall, running: AnyEffect) -> AnyEffect:
-        for link in reversed(self.links):
-            running = link.inner_call(about, running)
-        return running
-
-    @override
-    def work(self, about: WorkInfo, working: AnyEffect) -> AnyEffect:
-        for link in reversed(self.links):
-            working = link.work(about, working)
-        return working
+    run = _through(lambda link, about, running: link.run(about, running))
+    step = _through(lambda link, about, running: link.step(about, running))
+    turn = _through(lambda link, about, asking: link.turn(about, asking))
+    stream_turn = _through(lambda link, about, parts: link.stream_turn(about, parts))
+    admit = _through(lambda link, about, asking: link.admit(about, asking))
+    call = _through(lambda link, about, running: link.call(about, running))
+    inner_call = _through(lambda link, about, running: link.inner_call(about, running))
+    work = _through(lambda link, about, working: link.work(about, working))
 
 
 def interceptor_of(context: AnyContext) -> Interceptor | None:
@@ -265,7 +237,7 @@ def intercept(
         def within(around: AnyContext) -> AnyEffect:
             def add(services: AnyContext) -> AnyEffect:
                 made: EffectOf[Interceptor, Any, Any] = scope.around(make(around.merge(services)))
-                return made.map(lambda own: _put(services, _stack(own, services, around)))
+                return made.map(lambda own: _with_stack(own, services, around))
 
             return build_layer(layer, memo, scope).flat_map(add)
 
@@ -274,15 +246,12 @@ def intercept(
     return LayerOf(build)
 
 
-def _put(services: AnyContext, stack: Interceptor) -> AnyContext:
-    return services.put(Interceptor, stack).put(InnerCalls, stack)
-
-
-def _stack(own: Interceptor, services: AnyContext, around: AnyContext) -> Interceptor:
+def _with_stack(own: Interceptor, services: AnyContext, around: AnyContext) -> AnyContext:
     outer = _links(interceptor_of(around))
     inner = _links(interceptor_of(services))
     links = (*outer, own, *inner[len(outer) if inner[: len(outer)] == outer else 0 :])
-    return own if links == (own,) else _Chain(links)
+    stack = own if links == (own,) else _Chain(links)
+    return services.put(Interceptor, stack).put(InnerCalls, stack)
 
 
 def _links(interceptor: Interceptor | None) -> tuple[Interceptor, ...]:
