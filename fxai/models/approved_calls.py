@@ -143,7 +143,7 @@ def _resolve(
     emit: Emit | None,
     on_resolved: OnResolved | None,
 ) -> Steps:
-    """Record denials, check all answers, record approvals, and then run the calls."""
+    """Record denials, check all answers, record approvals, run the calls, and return the processed history."""
     checking = yield authority()
     doubtful = yield from _use_denied(history, checking)
     problem = _problem(history, checking, resolution.tools)
@@ -165,21 +165,10 @@ def _resolve(
     yield turn.resolve(emit)
     if approved:
         yield checking.ledger.finish([one.request.approval_id for one in approved]).catch_all(_log_unmarked)
-    return (yield from _end(prompt, history, waiting, turn, unrun, on_resolved))
-
-
-def _end(
-    prompt: Prompt,
-    history: ApprovalHistory,
-    waiting: bool,
-    turn: RoundTurn,
-    unrun: list[ToolResult],
-    on_resolved: OnResolved | None,
-) -> Steps:
-    """Return the processed history after `on_resolved` received it. Skip `on_resolved` only after a defect."""
     results, failed = _in_order([*unrun, *turn.response().tool_results], history), turn.failed
     done = _resolved_history(prompt, history, results, waiting)
-    if on_resolved is not None and results and (failed is None or (failed.failures and not failed.defects)):
+    is_defect = failed is not None and (failed.defects or not failed.failures)
+    if on_resolved is not None and results and not is_defect:
         yield on_resolved(done.history)
     if failed is not None:
         yield FailCause(with_responses(failed, Response(results)))
