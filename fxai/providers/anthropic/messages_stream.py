@@ -37,7 +37,7 @@ from fxai.messages.part import (
     ToolParamsStart,
 )
 from fxai.messages.response import stream_of
-from fxai.models.partial_object import AnswerWriter
+from fxai.models.structured_output import AnswerWriter
 from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.reply import (
     CUT,

@@ -19,10 +19,9 @@ from fxai.messages.reason import InvalidUserInputError, UnsupportedSchemaError
 from fxai.models.fact_table import unknown_model
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
-from fxai.models.partial_object import AnswerWriter
 from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
 from fxai.models.request_cache import RequestCache
-from fxai.models.structured_output import AnswerForm, answer_name
+from fxai.models.structured_output import AnswerForm, AnswerWriter, answer_name
 from fxai.providers.openai.background import Background
 from fxai.providers.openai.chat_input import ChatWriter
 from fxai.providers.openai.known_models import facts_at

@@ -42,7 +42,7 @@ from fxai.messages.part import (
     ToolResult,
 )
 from fxai.messages.response import stream_of
-from fxai.models.partial_object import AnswerWriter
+from fxai.models.structured_output import AnswerWriter
 from fxai.providers.http.reply import ReplyReader, cut, failure_of
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.reply import (
