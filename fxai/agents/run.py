@@ -176,7 +176,6 @@ class Run:
         "meter",
         "model",
         "models",
-        "named",
         "on_defect",
         "on_resolved",
         "options",
@@ -220,7 +219,6 @@ class Run:
         self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
         self.around: Interceptor | None = None
         self.inbox: Inbox | None = None
-        self.named: tuple[tuple[AnyTool, ...], tuple[str, ...]] = ((), ())  # the tools of a request, and their names
         self.known: frozenset[str] = _NO_IDS  # the ids of the messages that arrived in the inbox during the run
         self.model: LanguageModel | None = None  # the model in the context of all steps, or None if it can change
         self.models: HeldModels | None = None
@@ -293,10 +291,10 @@ class Run:
             record = self.rendering.record(self.asked.toolkit, self.asked.messages, found, compacted)
         elif self.growth.last is not None:
             request = self.growth.last.request
-            tools = request.tools if self.asked is None else self.asked.toolkit.as_tuple
-            if self.named[0] is not tools:
-                self.named = tools, tuple(map(_NAME, tools))
-            record = StepRecord(self.named[1], request.prompt, prefix_break=found, compacted=compacted)
+            toolkit = self.plan.toolkit if self.asked is None else self.asked.toolkit
+            is_whole = self.asked is not None or request.tools is toolkit.as_tuple  # else a choice shows some tools
+            names = toolkit.names if is_whole else tuple(map(_NAME, request.tools))
+            record = StepRecord(names, request.prompt, prefix_break=found, compacted=compacted)
         step = Step(len(self.steps) + 1, response, record)
         self.steps.append(step)
         if self.plan.budget.tokens is not None or self.reserved is not None:

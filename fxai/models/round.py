@@ -248,9 +248,10 @@ def take_turn(
         around: The interceptor in the context. Default: None.
         location: The position of the turn in the run of an agent, see `TurnInfo`.
     """
-    came: list[Any] = []
+    came: list[Any] | None = None
     parts: Any
     if emit is not None:
+        came = []
         stream = stream_model(model, request)
         stream = stream if around is None else around.stream_turn(TurnInfo(location, request), stream)
         parts = yield scoped(Generate(_read_turn, (stream, resolution, came, emit, limits), {}))
@@ -260,7 +261,7 @@ def take_turn(
         parts = yield asking if limits is None else limits.cut(asking)
         parts = parts if parts is LATE else _CallIds.rename_all(parts)
     if parts is LATE or not resolves:
-        return _cut_turn(came, resolution) if parts is LATE else Round(RoundTurn(parts, resolution).response())
+        return _cut_turn(came or [], resolution) if parts is LATE else Round(RoundTurn(parts, resolution).response())
     resolution = resolution.without(parts)
     refused, end = () if limits is None else limits.refuse(parts, resolution), None
     turn = RoundTurn((*parts, *refused), resolution, around, location)

@@ -273,6 +273,11 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True, dict=True):
         """The tools in order."""
         return tuple(self.tools.values())
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools in order."""
+        return tuple(self.tools)
+
     def __iter__(self) -> Iterator[AnyTool]:
         return iter(self.tools.values())
 
