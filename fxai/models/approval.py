@@ -42,7 +42,6 @@ from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import ApprovalProblem, InvalidApprovalError
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger
-from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import AnyTool
 
@@ -454,16 +453,15 @@ def describe_tool(tool: AnyTool) -> dict[str, Any]:
         "kind": tool.identity.kind,
         "made": tool.identity.name,
         "name": tool.name,
-        "schemas": [_document(schema) for schema in (tool.parameters, tool.success, tool.failure)],
+        "schemas": [
+            (one if isinstance(one, JsonSchema) else one.document).to_dict()
+            for one in (tool.parameters, tool.success, tool.failure)
+        ],
         "failure_mode": tool.failure_mode,
         "validation": validation if isinstance(validation, str) else getattr(validation, "__qualname__", "function"),
         "provider": None if provider is None else [provider.id, provider.name, msgspec.to_builtins(provider.args)],
         "inside": [describe_tool(one) for one in inside.values()],
     }
-
-
-def _document(schema: Schema[Any] | JsonSchema) -> Any:
-    return (schema if isinstance(schema, JsonSchema) else schema.document).to_dict()
 
 
 def _canonical(data: Any) -> bytes:

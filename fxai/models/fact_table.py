@@ -198,13 +198,12 @@ class FactTable:
         def spell(keys: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(self.data.legend.get(key, key) for key in keys)
 
-        disputed = tuple(f"{_text_of(one.value)} ({'; '.join(spell(one.sources))})" for one in fact.disputes)
+        disputed: list[str] = []
+        for one in fact.disputes:
+            text = one.value if isinstance(one.value, str) else msgspec.json.encode(one.value).decode()
+            disputed.append(f"{text} ({'; '.join(spell(one.sources))})")
         checked = fact.checked or self.data.checked
-        return FactSource(spell(fact.sources), checked, disputed, fact.reason)
-
-
-def _text_of(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        return FactSource(spell(fact.sources), checked, tuple(disputed), fact.reason)
 
 
 def unknown_model(facts: ModelFacts) -> WarningPart | None:

@@ -391,7 +391,8 @@ class _Waiting:
                 refusal = yield from self._admission.reserve(self._reservation, clock, waits=self._stands)
                 if refusal is None:
                     break
-                if not refusal.may_wait and self._shorten(refusal):
+                least = terms.least_tokens
+                if not refusal.may_wait and least is not None and self._reservation.shorten(refusal, least):
                     continue
                 left = left if self._can_wait(refusal) else 0.0
                 pause, error = min(_pause(refusal, clock.now()), _STANDS / 2), _error(refusal, clock.now())
@@ -419,10 +420,6 @@ class _Waiting:
             return refusal.may_wait
         self._lines.listen(self._position, refusal.claim.key)
         return True
-
-    def _shorten(self, refusal: LimitExceeded) -> bool:
-        least = self._admission.terms.least_tokens
-        return least is not None and self._reservation.shorten(refusal, least)
 
     def _in_line(self) -> AiError:
         keys = ", ".join(self._position.keys)
