@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from fxai import BoundToolkit
-from fxai.agents import Budget, RunFailed, StepSetup
+from fxai.agents import Agent, Budget, RunFailed, StepSetup
 from fxai.effects import Backend, LayerOf, fx
 from fxai.messages import AiError, NetworkError, Prompt, ToolMessage, ToolResultPart, UserMessage
 from fxai.models import LanguageModel, ToolChoice
@@ -306,3 +307,33 @@ def test_a_prepared_step_fails_as_any(number: int, way: Way, backend: Backend) -
     )
 
     assert len(end.failure.history) == 2 * number - 1
+
+
+def test_prepare_step_cannot_change_the_options_of_other_runs() -> None:
+    """A hook that changes its dictionary of options in place changes no later step and no later run of the agent."""
+
+    def change(setup: StepSetup) -> StepSetup:
+        setup.options["temperature"] = 1.0 + setup.number
+        return setup
+
+    turns = [text("ok"), text("ok")]
+    model = ScriptedModel.make(turns)
+    once = Agent.make("a", temperature=0.5, prepare_step=change)
+    plain = Agent.make("a", temperature=0.5)
+
+    _ = fx.run(once.execute("Hello").provide(model.layer))
+    _ = fx.run(once.execute("Hello").provide(model.layer))
+
+    assert [request.temperature for request in model.requests] == [2.0, 2.0]
+    assert (once.options, plain == Agent.make("a", temperature=0.5)) == (plain.options, True)
+
+
+def test_agent_with_a_computed_plan_is_the_same_value() -> None:
+    """A run does not change the equality, the hash, or the pickled form of its agent."""
+    agent = Agent.make("a", temperature=0.5)
+    before = pickle.dumps(agent)
+
+    _ = fx.run(agent.execute("Hello").provide(ScriptedModel.make([text("ok")]).layer))
+
+    assert (agent == Agent.make("a", temperature=0.5), pickle.dumps(agent)) == (True, before)
+    assert hash(agent) == hash(pickle.loads(before))
