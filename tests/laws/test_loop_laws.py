@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.agents import Budget
-from fxai.messages import ToolCall, Usage
+from fxai.effects import Effect, Layer, fx
+from fxai.messages import AiError, Finish, Part, ToolCall, Usage
+from fxai.models import LanguageModel, ModelRequest
 from fxai.testing import call, finish
 from tests.kit.runs import End, Way, end_of, unanswered
 from tests.kit.trials import examples
@@ -100,3 +102,33 @@ def test_a_run_goes_on_from_the_history_of_a_failure(turns: list[Any], budget: B
 
     assert list(again.answer.history)[: len(history)] == list(history)
     assert again.answer.text == "at last"
+
+
+class _Written(LanguageModel):
+    """A model that answers each request with the same parts."""
+
+    def __init__(self, parts: tuple[Part, ...]) -> None:
+        self._parts = parts
+
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        del request
+        return fx.succeed(self._parts)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", "a_2"]), st.booleans()), max_size=6))
+def test_whole_and_streamed_turns_have_the_same_call_ids(calls: list[tuple[str, bool]]) -> None:
+    """Fxai renames calls that share an id in the same way in both forms, and renames no other call."""
+    parts: tuple[Part, ...] = (
+        *[ToolCall(id_, "add", {}, provider_executed=hosted) for id_, hosted in calls],
+        Finish("tool-calls"),
+    )
+    layer = Layer.succeed(LanguageModel, _Written(parts))
+
+    whole = fx.run(LanguageModel.generate_text("go", resolve_tools=False).provide(layer))
+    streamed = fx.run(LanguageModel.stream_text("go", resolve_tools=False).collect().provide(layer))
+
+    ids = [part.id for part in whole.content if part.type == "tool-call"]
+    own = [id_ for id_, (_, hosted) in zip(ids, calls, strict=True) if not hosted]
+    assert ids == [part.id for part in streamed if part.type == "tool-call"]
+    assert len(set(own)) == len(own)
+    assert len({id_ for id_, _ in calls}) < len(calls) or ids == [id_ for id_, _ in calls]
