@@ -117,7 +117,7 @@ class _Written(LanguageModel):
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "a_2"]), st.booleans()), max_size=6))
 def test_whole_and_streamed_turns_have_the_same_call_ids(calls: list[tuple[str, bool]]) -> None:
-    """Fxai renames calls that share an id in the same way in both forms, and renames no other call."""
+    """Both forms give the same new ids to calls that share an id, and keep the ids of all other calls."""
     parts: tuple[Part, ...] = (
         *[ToolCall(id_, "add", {}, provider_executed=hosted) for id_, hosted in calls],
         Finish("tool-calls"),
