@@ -273,7 +273,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def provide_context(self, context: ContextOf[_R_co | None]) -> EffectOf[_A_co, _E_co, None]:
         """Return the effect with existing services."""
-        return Local(self, lambda outer: outer.merge(context))
+        return Local(self, lambda outer: outer.merge(context) if outer.services else context)
 
     # -- tracing
 
@@ -462,6 +462,14 @@ class Within(Instruction, eq=False):
 
 
 @final
+class Enter(Instruction, eq=False):
+    """The effect that runs `f(fiber)`."""
+
+    f: Callable[[Any], Any]  # Fiber -> effect
+    op = 13
+
+
+@final
 class Observe(Instruction, eq=False):
     """The effect that reports the source to the tracer of the context, if a tracer exists."""
 
@@ -480,7 +488,7 @@ class AwaitValue(Instruction, eq=False):
     """The effect that awaits the awaitable that `f` returns."""
 
     f: Callable[[], Any]
-    op = 13
+    op = 14
 
 
 @final
@@ -488,7 +496,7 @@ class Await(Instruction, eq=False):
     """The effect that awaits `f(fiber)` and returns its value."""
 
     f: Callable[[Any], Any]  # Fiber -> awaitable of the value
-    op = 14
+    op = 15
 
 
 @final
@@ -496,7 +504,7 @@ class AwaitExit(Instruction, eq=False):
     """The effect that ends with the exit of `f(fiber)`, which is an awaitable or an exit."""
 
     f: Callable[[Any], Any]  # Fiber -> awaitable of an Exit
-    op = 15
+    op = 16
 
 
 @final
@@ -504,7 +512,7 @@ class FailCause(Instruction, eq=False):
     """The effect that ends with `cause`."""
 
     cause: Any
-    op = 16
+    op = 17
 
 
 @final
@@ -513,7 +521,7 @@ class Local(Instruction, eq=False):
 
     source: Any
     f: Callable[[Any], Any]
-    op = 17
+    op = 18
 
 
 @final
@@ -521,12 +529,12 @@ class Mask(Instruction, eq=False):
     """The effect that runs the source uninterrupted."""
 
     source: Any
-    op = 18
+    op = 19
 
 
 @final
 class _Turn(Instruction, eq=False):
-    op = 19
+    op = 20
 
 
 TURN = _Turn()  # lets other tasks run
@@ -544,7 +552,7 @@ class Restore(msgspec.Struct, eq=False):
     """The instruction to return to the context `env`."""
 
     env: Any
-    op: ClassVar[int] = 20
+    op: ClassVar[int] = 21
 
 
 @final
@@ -553,7 +561,7 @@ class Resume(msgspec.Struct, eq=False):
 
     value: Any
     cause: Any
-    op: ClassVar[int] = 22
+    op: ClassVar[int] = 23
 
 
 @final
@@ -561,7 +569,7 @@ class Start(msgspec.Struct, eq=False):
     """The instruction to start `effect`."""
 
     effect: Any
-    op: ClassVar[int] = 24
+    op: ClassVar[int] = 25
 
 
 @final

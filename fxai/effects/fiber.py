@@ -82,9 +82,9 @@ Hold: TypeAlias = Callable[[anyio.CancelScope], AbstractAsyncContextManager[None
 
 # The instructions with their numbers in `effect`. Local names are faster to read than attributes.
 _SUCCEED, _MAP, _FLAT, _FOLD, _AS, _THEN, _ON_EXIT = range(7)  # all except the first push themselves and run a source
-_GEN, _FETCH, _SYNC, _ASK, _SUSPEND, _WITHIN = range(7, 13)  # these complete immediately
-_WAIT, _AWAIT, _AWAIT_EXIT, _FAIL, _LOCAL, _MASK, _YIELD = range(13, 20)
-_RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(20, 25)  # frames, but not instructions
+_GEN, _FETCH, _SYNC, _ASK, _SUSPEND, _WITHIN, _ENTER = range(7, 14)  # these complete immediately
+_WAIT, _AWAIT, _AWAIT_EXIT, _FAIL, _LOCAL, _MASK, _YIELD = range(14, 21)
+_RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(21, 26)  # frames, but not instructions
 
 NESTED = 24  # fibers that wait for each other in one task; a new task starts with an empty stack
 FAIR = 4096  # instructions between two turns of the event loop
@@ -115,7 +115,7 @@ class Fiber(msgspec.Struct, eq=False):
     """The state of one running effect."""
 
     env: Any
-    fair: bool = True  # False: without an event loop, so the fiber must not await
+    fair: bool = True  # False: without an event loop, so the fiber must not await, and no other task needs a turn
     left: int = FAIR  # instructions before the fiber lets other tasks run
     exit: Any = None  # the Exit of an ended fiber
     nested: int = 0  # enclosing fibers that wait for this fiber in the same task
@@ -129,11 +129,6 @@ class Fiber(msgspec.Struct, eq=False):
     _shelters: int = 0  # the number of them that wait in the `except` or `finally` of the cancellation
     _request: Request | None = None  # a cancellation by asyncio itself
     _delivered: int = -1  # requests that the task received before the fiber waits; -1: not counted
-
-    @staticmethod
-    def without_loop(env: Any) -> Fiber:
-        """Return a fiber without an event loop. No other task runs during it, and it must not await."""
-        return Fiber(env, fair=False, left=1 << 62)
 
     @property
     def starts_coroutines(self) -> bool:
@@ -219,8 +214,9 @@ class Fiber(msgspec.Struct, eq=False):
                             left -= 1
                             if left < 0:
                                 left = FAIR
-                                push(Start(cur))
-                                return TURN_TAKEN
+                                if self.fair:
+                                    push(Start(cur))
+                                    return TURN_TAKEN
                             op = cur.op
                             if op == _SUCCEED:
                                 value = cur.value
@@ -237,7 +233,7 @@ class Fiber(msgspec.Struct, eq=False):
                                 else:
                                     push(generator)
                                     continue
-                            elif op <= _WITHIN:
+                            elif op <= _ENTER:
                                 if op == _FETCH:
                                     try:
                                         value = self.env.services[cur.key]
@@ -251,7 +247,7 @@ class Fiber(msgspec.Struct, eq=False):
                                     cur = cur.f()
                                     continue
                                 else:
-                                    cur = cur.f(self.env)
+                                    cur = cur.f(self.env if op == _WITHIN else self)
                                     continue
                             elif op <= _AWAIT:
                                 awaited = cur.f() if op == _WAIT else cur.f(self)
@@ -274,7 +270,8 @@ class Fiber(msgspec.Struct, eq=False):
                                 cur = None
                                 break
                             elif op == _LOCAL:
-                                push(Restore(self.env))
+                                if stack:  # otherwise nothing runs after the source
+                                    push(Restore(self.env))
                                 self.env = cur.f(self.env)
                                 cur = cur.source
                                 continue
@@ -505,6 +502,8 @@ class Fiber(msgspec.Struct, eq=False):
                 does not deliver it again.
         """
         end: Exit[Any, Any] = self.exit
+        if self._fatal is None and self._request is None:
+            return end
         fatal: BaseException | None = None
         if self._fatal is not None and isinstance(end, Failed) and self._is_cancelled(end.cause):
             fatal = self._fatal
@@ -537,8 +536,10 @@ class Fiber(msgspec.Struct, eq=False):
 
     def run_sync(self, effect: AnyEffect) -> Exit[Any, Any]:
         """Run an effect that awaits nothing and return its exit. Awaiting is a defect."""
-        fiber, run = self, _here
         pending: Any = self.step(effect, None, None)
+        if pending is None:
+            return self.finish()
+        fiber, run = self, _here
         waiting: list[tuple[Fiber, Any, Children]] = []  # replaces recursion, so deep nesting does not use the C stack
         while pending is not None or waiting:
             if pending is None or (pending is EMITTED and waiting):
@@ -613,7 +614,7 @@ class Inside(msgspec.Struct, eq=False):
 
 def inside(effect: AnyEffect, env: Any) -> Generator[tuple[Fiber, Variables], None, Fiber]:
     """Run a child without an event loop and return it after its end."""
-    child = Fiber.without_loop(env)
+    child = Fiber(env, fair=False)
     child.postpone(effect)
     yield child, copy_context()
     return child

@@ -104,7 +104,7 @@ def run_sync(effect: Runnable[_A, _E]) -> _A:
     """
     given: Any = effect
     try:
-        exit_: Exit[_A, _E] = Fiber.without_loop(EMPTY).run_sync(given)
+        exit_: Exit[_A, _E] = Fiber(EMPTY, fair=False).run_sync(given)
     except BaseException as raised:
         report(raised)
         raise
@@ -226,7 +226,9 @@ def _verify(end: Exit[_A, _E]) -> Exit[_A, _E]:
 
 
 def _value(exit_: Exit[_A, _E]) -> _A:
-    end = _verify(exit_)
-    if isinstance(end, Succeeded):
-        return end.value
-    raise end.cause.squash()
+    if not isinstance(exit_, Succeeded):
+        raise exit_.cause.squash()
+    value = exit_.value
+    if value.__class__.__base__ is Instruction:
+        require_no_effect(value)
+    return value

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from fxai.effects.cause import Cause, Exit, Failed, Succeeded
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, EffectOf, Fold, Local, Observe, OnExit, Succeed, Suspend, Sync, Within
+from fxai.effects.effect import AnyEffect, EffectOf, Enter, Fold, Local, Observe, OnExit, Succeed, Suspend, Sync, Within
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.tracing import AttributeValue, Operation, Tracer
@@ -209,6 +209,8 @@ def _with_current(context: Context, effect: Any) -> AnyEffect:
     """Return the effect. If the effect calls a function, call it with the span of a context as the current span."""
     if effect.op == Within.op:
         return Within(lambda env: _in_context(context, effect.f, env))
+    if effect.op == Enter.op:
+        return Enter(lambda fiber: _in_context(context, effect.f, fiber))
     if effect.op == Suspend.op:
         return Suspend(lambda: _in_context(context, effect.f))
     return Sync(lambda: _in_context(context, effect.f)) if effect.op == Sync.op else cast(AnyEffect, effect)
