@@ -171,11 +171,11 @@ class Keeping:
 
         def mark(handle: str) -> Outcome:
             self._handles.add(handle)
-            return msgspec.structs.replace(outcome, encoded_result=_preview(shown, handle, most // 2), handle=handle)
+            return outcome.with_preview(_preview(shown, handle, most // 2), handle)
 
         def explain(error: OSError) -> EffectOf[Outcome]:
             _log(_BROKEN, error)
-            return Succeed(msgspec.structs.replace(outcome, encoded_result=_preview(shown, None, most), handle="-"))
+            return Succeed(outcome.with_preview(_preview(shown, None, most), "-"))
 
         return self._work(lambda: self._rule.store.put(msgspec.json.encode(record))).map(mark).catch_all(explain)
 

@@ -58,6 +58,7 @@ from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
 from fxai.schema.plan import derive
+from fxai.schema.surrogate import mend_data
 
 if TYPE_CHECKING:
     from fxai.schema.core_schema import Caveat
@@ -335,6 +336,25 @@ class Schema(Generic[_A]):
         if type(value) is ready.atom or (ready.own_form is not None and ready.own_form(value)):
             return value
         return ready.encode_data(value)
+
+    def encode_mended(self, value: _A) -> Any:
+        """Return the JSON data of a value like `encode_unsafe`, or its JSON text as `msgspec.Raw`, unparsed.
+
+        U+FFFD replaces each half of a surrogate pair, which no JSON text can contain.
+
+        Raises:
+            DecodeError: If `encode` returns a failure for another reason.
+        """
+        ready = self.__compiled__ or _compile(self)
+        if type(value) is ready.atom or (ready.own_form is not None and ready.own_form(value)):
+            return value
+        try:
+            return ready.encode_raw(value)
+        except DecodeError:
+            mended = mend_data(value)
+            if mended is value:
+                raise
+            return ready.encode_raw(mended)
 
     def encode_json_unsafe(self, value: _A) -> bytes:
         """Return the JSON text of a value.

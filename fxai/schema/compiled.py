@@ -89,6 +89,7 @@ class Compiled:
     """
 
     __slots__ = (
+        "_blurred",
         "_document",
         "_explainer",
         "_open_ended",
@@ -113,6 +114,7 @@ class Compiled:
             _OWN_FORMS.get(self.wire) if self.direct and isinstance(self.wire, type) else None
         )
         self.checked: bool = survey.open_ended or survey.floats
+        self._blurred = survey.blurred
         self._open_ended = survey.open_ended
         self._sound = self.plan.step is not None and self.plan.step.sound
         self.read: Callable[[bytes | str], Any] = self._decoder()
@@ -267,8 +269,19 @@ class Compiled:
         Raises:
             DecodeError: If the value is not of the type.
         """
-        wire = value if self.direct else self._outward(value)
-        return wire if self._sound else self._write(wire, self.take)[1]
+        encoded = self.encode_raw(value)
+        return _DECODE(encoded) if encoded.__class__ is msgspec.Raw else encoded
+
+    def encode_raw(self, value: Any) -> Any:
+        """Return the plain JSON data of a value as a new copy, or its JSON text as `msgspec.Raw`.
+
+        Raises:
+            DecodeError: If the value is not of the type.
+        """
+        if self.direct:
+            return msgspec.Raw(self._write(value))
+        wire = self._outward(value)
+        return wire if self._sound else msgspec.Raw(self._write(wire))
 
     def encode_text(self, value: Any) -> bytes:
         """Return the JSON text of a value.
@@ -277,7 +290,7 @@ class Compiled:
             DecodeError: If the value is not of the type.
         """
         wire = value if self.direct else self._outward(value)
-        return written(wire) if self._sound else self._write(wire)[0]
+        return written(wire) if self._sound else self._write(wire)
 
     def _outward(self, value: Any) -> Any:
         step = cast(Conversion, self.plan.step)
@@ -291,24 +304,20 @@ class Compiled:
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None
 
-    def _write(self, wire: Any, take: Callable[[Any], Any] | None = None) -> tuple[bytes, Any]:
-        """Return the text of a wire value, and its data if `take` converts data.
-
-        If the text or the data converts to an equal value, the value is of the type.
-        """
+    def _write(self, wire: Any) -> bytes:
+        """Return the text of a wire value. If the text decodes to an equal value, the value is of the type."""
         text: bytes | None = None
         why: Exception | None = None
         try:
-            try:
-                text = written(wire)
-                data = None if take is None else _DECODE(text)
-                again = self.read(text) if take is None else take(data)
-                if again == wire and not self.plan.survey.blurred:
-                    return text, data
-            except REFUSALS as error:
-                why = error
-            text = self._text_or_raise(wire, text, why)
-            return text, None if take is None else _DECODE(text)
+            text = written(wire)
+            if self.read(text) == wire and not self._blurred:
+                return text
+        except RecursionError:
+            raise DecodeError(_TOO_DEEP) from None
+        except REFUSALS as error:
+            why = error
+        try:
+            return self._text_or_raise(wire, text, why)
         except RecursionError:
             raise DecodeError(_TOO_DEEP) from None
 

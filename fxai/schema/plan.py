@@ -104,8 +104,6 @@ class Survey(msgspec.Struct):
     """A type that accepts any JSON value, or a class that contains itself. The type does not limit the depth."""
     floats: bool = False
     """A type that accepts any value, or numbers that can be infinite or NaN."""
-    listed: bool = False
-    """A type that accepts any value, or that is an array in JSON and not a list in Python."""
     blurred: bool = False
     """A decimal. A Python value that equals a decimal can have another type."""
     sets: bool = False
@@ -243,7 +241,7 @@ class _Deriving:
             ) from error.__cause__
         self.codecs += 1
         self.foreigners[step.number] = step
-        self.found.floats = self.found.listed = True
+        self.found.floats = True
         self.found.open_ended |= step.open_ended
         return _with_notes(Any, (msgspec.Meta(extra_json_schema={MARK: step.number}), *metas)), step
 
@@ -288,12 +286,11 @@ class _Deriving:
         """Add the contents of a type without its arguments."""
         cls, found = get_origin(tp) or tp, self.found
         if cls in (Any, object) or (cls in (list, dict, tuple, set, frozenset) and not get_args(tp)):
-            found.open_ended = found.floats = found.listed = True
+            found.open_ended = found.floats = True
             found.sets |= cls in (set, frozenset)
             found.hashed |= cls in (set, frozenset)
             found.objects |= cls is object
         elif isinstance(cls, type) and issubclass(cls, (tuple, Set)):
-            found.listed = True
             found.sets |= issubclass(cls, Set)
         elif cls not in _KNOWN and tp not in (Never, NoReturn, msgspec.UnsetType):
             self._rare_leaf(tp, location)
@@ -318,9 +315,8 @@ class _Deriving:
         found.omitted |= isinstance(node, (nodes.DateTimeType, nodes.TimeType, nodes.DecimalType))
         bare = not get_args(tp) and isinstance(node, (nodes.DictType, nodes.CollectionType))
         if bare or isinstance(node, (nodes.RawType, nodes.AnyType)):
-            found.open_ended = found.floats = found.listed = True
+            found.open_ended = found.floats = True
         elif isinstance(node, (nodes.VarTupleType, nodes.SetType, nodes.FrozenSetType)):
-            found.listed = True
             found.sets |= not isinstance(node, nodes.VarTupleType)
 
     def _class(self, tp: Any) -> _Derived:
@@ -346,7 +342,6 @@ class _Deriving:
         (found, referred), own, finished, codecs = (self.found, self.referred), Survey(), len(self.done), self.codecs
         self.found, self.referred = own, set[Any]()
         hints, config = quick_hints(tp), getattr(cls, "__struct_config__", None)
-        own.listed = kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
         if config is not None and config.tag_field is not None and not config.array_like:
             own.tags[tp] = config.tag_field
         check_defaults(tp)

@@ -14,11 +14,11 @@ b'"pong"'
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, Protocol, TypeAlias, cast, final
 
 import anyio
 import msgspec
+from msgspec.structs import force_setattr
 from returns.maybe import Some
 from returns.result import Failure, Success
 from typing_extensions import override
@@ -31,13 +31,13 @@ from fxai.effects.effect import (
     AnyEffect,
     AwaitExit,
     EffectOf,
+    Enter,
     FailCause,
     Fold,
     Instruction,
     Succeed,
     Suspend,
     Timeout,
-    Within,
 )
 from fxai.effects.fiber import Children, Fiber, Inside, inside
 from fxai.effects.tracing import Tracer
@@ -57,7 +57,7 @@ from fxai.schema.parsing import (
 )
 from fxai.schema.surrogate import mend_data
 from fxai.tools.annotation import JsonText
-from fxai.tools.handler import Answering, ToolExecution, missing_handler
+from fxai.tools.handler import Answering, CoroutineAnswer, ToolExecution, answer_effect, missing_handler
 from fxai.tools.tool_error import (
     CallFailure,
     CallFailureError,
@@ -77,19 +77,19 @@ if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
 
 _ENCODE: Final = msgspec.json.Encoder().encode
+_DECODE: Final = msgspec.json.Decoder().decode
 
 OnInvalidCall: TypeAlias = Literal["return", "error"]
 """The channel of the model's mistakes: a failed outcome for the model (default), or the error channel."""
 
 
 @final
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, eq=False):
     """The outcome of a call."""
 
     result: object
     """The success or failure as a Python value of any of the tools. Distinguish it with `match` or `isinstance`."""
-    encoded_result: Any
-    """The encoded success or failure, a JSON value. The model and the history receive it."""
+    _encoded: Any
     is_failure: bool = False
     """True for a failure of the handler in failure mode `"return"`, and for a mistake of the model."""
     preliminary: bool = False
@@ -100,13 +100,37 @@ class Outcome(msgspec.Struct, frozen=True):
     """The handle of a stored large result, or an empty string. `encoded_result` is then a preview."""
 
     @property
+    def encoded_result(self) -> Any:
+        """The encoded success or failure, a JSON value. The model and the history receive it."""
+        if self._encoded.__class__ is msgspec.Raw:
+            force_setattr(self, "_encoded", _DECODE(self._encoded))
+        return self._encoded
+
+    @property
     def encoded_json(self) -> bytes:
         """`encoded_result` as a JSON string."""
-        return _ENCODE(self.encoded_result)
+        return _ENCODE(self._encoded)
+
+    def with_preview(self, preview: Any, handle: str) -> Outcome:
+        """Return the outcome with a JSON value as its `encoded_result`, and the handle of the stored result."""
+        return msgspec.structs.replace(self, _encoded=preview, handle=handle)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Outcome) and self._members == other._members
 
     @override
     def __hash__(self) -> int:
         return hash((self.is_failure, self.preliminary))
+
+    @property
+    def _members(self) -> tuple[Any, ...]:
+        return self.result, self.encoded_result, self.is_failure, self.preliminary, self.json_text, self.handle
+
+    @override
+    def __repr__(self) -> str:
+        names = ("result", "encoded_result", "is_failure", "preliminary", "json_text", "handle")
+        return f"Outcome({', '.join(f'{name}={value!r}' for name, value in zip(names, self._members, strict=True))})"
 
 
 class Keeper(Protocol):
@@ -161,12 +185,12 @@ class Call(msgspec.Struct, eq=False):
     @property
     def effect(self) -> EffectOf[Outcome, ToolError, Any]:
         """The effect of the final outcome."""
-        return Within(self._run if self.keeper is None else self._run_and_keep)
+        return Enter(self._observe)
 
     @property
     def inner_effect(self) -> EffectOf[Outcome, ToolError, Any]:
         """The effect without its own span, for a call whose span another object records."""
-        ran: EffectOf[Outcome, ToolError, Any] = Within(partial(self._run, is_traced=True))
+        ran: EffectOf[Outcome, ToolError, Any] = Enter(self._run)
         keeper = self.keeper
         return ran if keeper is None else ran.flat_map(lambda outcome: keeper.keep(self.tools.get(self.name), outcome))
 
@@ -217,10 +241,7 @@ class Call(msgspec.Struct, eq=False):
     def _emit(self, tool: ToolInfo, value: Any) -> EffectOf[None]:
         """Emit a preliminary value. An invalid value stops the handler, even without a reader."""
         try:
-            try:
-                encoded = tool.success.encode_unsafe(value)
-            except DecodeError as error:
-                encoded = _encode_whole(tool.success, value, error)
+            encoded = tool.success.encode_mended(value)
         except DecodeError as error:
             failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
             return Suspend(lambda: self._stop(failure))
@@ -239,49 +260,52 @@ class Call(msgspec.Struct, eq=False):
             return Succeed(False)
         return needs_asking(tool, params.unwrap(), context or self.context(tool))
 
-    def _run_and_keep(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
-        """Return the outcome after the keeper replaced a large result, inside the span of the call."""
-        tracer: Tracer | None = services.services.get(Tracer)
-        if tracer is None:
-            return self.inner_effect
-        operation = ToolExecution(self.name, self.tools.get(self.name), self.call_id, self.given)
-        traced: EffectOf[Outcome, ToolError, Any] = tracer.trace(operation, self.inner_effect)
-        return traced
-
-    def _run(self, services: ContextOf[Any], *, is_traced: bool = False) -> EffectOf[Outcome, ToolError, Any]:
-        tool = self.tools.get(self.name)
-        tracer: Tracer | None = None if is_traced else services.services.get(Tracer)
+    def _observe(self, fiber: Fiber) -> EffectOf[Outcome, ToolError, Any]:
+        """Return the effect of the outcome, in a span if the context contains a tracer."""
+        tracer: Tracer | None = fiber.env.services.get(Tracer)
         if tracer is not None:
-            operation = ToolExecution(self.name, tool, self.call_id, self.given)
+            operation = ToolExecution(self.name, self.tools.get(self.name), self.call_id, self.given)
             traced: EffectOf[Outcome, ToolError, Any] = tracer.trace(operation, self.inner_effect)
             return traced
+        return self._run(fiber) if self.keeper is None else self.inner_effect
+
+    def _run(self, fiber: Fiber) -> EffectOf[Outcome, ToolError, Any]:
+        tool = self.tools.get(self.name)
         if tool is None:
             return self._mistake(UnknownTool(self.name, tuple(self.tools)))
         if self.refused is not None:
             return self._mistake(InvalidParameters(self.name, self.refused.faults))
         params = self._decode(tool)
         if params.__class__ is _Refused:
-            if not is_about_leaves(params.faults):
-                params = self._reread(tool, params)
-            if params.__class__ is _Refused:
-                return self._mistake(InvalidParameters(self.name, params.faults))
-            return self._run_reread()
+            return self._run_reread(tool, params)
+        services: ContextOf[Any] = fiber.env
         handler: Answering | None = services.services.get(tool.identity)
         if handler is None:
             raise missing_handler(tool)
 
-        if self.misfit is not None:
-            self.misfit = None  # from an earlier run
+        self.misfit = None  # an earlier run can have set it
         try:
             answer = handler.answer(params, tool, self, services)
+            if answer.__class__ is CoroutineAnswer and fiber.starts_coroutines:
+                answer = answer.start()
         except CallFailureError as ended:
             return _ended_outcome(tool, ended.failure)
-        kind = answer.__class__
-        if kind is Success:
-            return _success_outcome(tool, answer.unwrap())
-        if kind is Failure:
-            return _failure_outcome(tool, answer.failure())
-        return _Resolving(answer, tool, self)
+        if self.misfit is None:
+            kind = answer.__class__
+            if kind is Success:
+                return _success_outcome(tool, answer.unwrap())
+            if kind is Failure:
+                return _failure_outcome(tool, answer.failure())
+        return _Resolving(answer_effect(answer), tool, self)
+
+    def _run_reread(self, tool: ToolInfo, refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
+        """Return the outcome of a call with invalid arguments. If fxai can parse JSON strings in them, run the call."""
+        params = refused if is_about_leaves(refused.faults) else self._reread(tool, refused)
+        if params.__class__ is _Refused:
+            return self._mistake(InvalidParameters(self.name, params.faults))
+        ran: EffectOf[Outcome, ToolError, Any] = Enter(self._run)
+        marked = ran.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
+        return marked if self.rewritten is None else self.rewritten(self).and_then(marked)
 
     def _decode(self, tool: ToolInfo) -> Any:
         """Return the decoded arguments for the handler, or `_Refused`."""
@@ -301,12 +325,6 @@ class Call(msgspec.Struct, eq=False):
             return _validate(tool, value if self.is_text else _own(value))
         except DecodeError as error:
             return _Refused(error.failure.faults)
-
-    def _run_reread(self) -> EffectOf[Outcome, ToolError, Any]:
-        """Return the outcome of the call after fxai parsed JSON strings in the arguments."""
-        ran: EffectOf[Outcome, ToolError, Any] = Within(partial(self._run, is_traced=True))
-        marked = ran.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
-        return marked if self.rewritten is None else self.rewritten(self).and_then(marked)
 
     def _reread(self, tool: ToolInfo, refused: _Refused) -> Any:
         """Return the arguments with parsed JSON strings and store them in `given`, or return the validation errors."""
@@ -398,34 +416,16 @@ def as_decode_failure(error: Any) -> DecodeFailure:
     return DecodeFailure((Fault("", "a value that the validation of the tool accepts", str(error)),))
 
 
-def _encode_whole(schema: Schema[Any], value: Any, error: DecodeError) -> Any:
-    """Return the plain JSON data of a value that JSON refused, with U+FFFD instead of each half of a surrogate pair.
-
-    Raises:
-        DecodeError: The value has no such half, or is not of the type.
-    """
-    mended = mend_data(value)
-    if mended is value:
-        raise error
-    return schema.encode_unsafe(mended)
-
-
 def _success_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
-        try:
-            return Succeed(Outcome(value, tool.success.encode_unsafe(value)))
-        except DecodeError as error:
-            return Succeed(Outcome(value, _encode_whole(tool.success, value, error)))
+        return Succeed(Outcome(value, tool.success.encode_mended(value)))
     except DecodeError as error:
         return FailCause(Cause((Fail(InvalidResult(tool.name, error.failure.faults)),)))
 
 
 def _failure_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
-        try:
-            encoded = tool.failure.encode_unsafe(value)
-        except DecodeError as error:
-            encoded = _encode_whole(tool.failure, value, error)
+        encoded = tool.failure.encode_mended(value)
     except DecodeError as error:
         return FailCause(Cause((Fail(InvalidResult(tool.name, error.failure.faults, "failure")),)))
     if tool.failure_mode == "return":

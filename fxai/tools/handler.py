@@ -201,6 +201,9 @@ def in_threads(context: ContextOf[Any]) -> ContextOf[Any]:
     return ContextOf({**context.services, PlainInThreads: True})
 
 
+_NOTHING: Final = object()
+
+
 @final
 class Handler(msgspec.Struct, eq=False):
     """A handler in a context, with its function and the services from the time when fxai built its layer."""
@@ -210,32 +213,27 @@ class Handler(msgspec.Struct, eq=False):
     wants_context: bool
     blocking: Blocking | None = None
     threads: Threads | None = None
+    is_coroutine: bool = False
+    """True if a call of the function only creates a coroutine, so that fxai need not time it."""
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         """Call the function. Return its `Result`, or the effect of the result."""
         if self.blocking is not None:
             arguments = (params, context_of(tool, call)) if self.wants_context else (params,)
             return self.blocking.call(self.f, arguments, tool.name)
-        if self.threads is not None and services.services.get(PlainInThreads) and self.threads.are_for_it:
+        if self.threads is not None and PlainInThreads in services.services and self.threads.are_for_it:
             arguments = (params, context_of(tool, call)) if self.wants_context else (params,)
             ran: EffectOf[Any] = self.threads.blocking.run(self.f, arguments, tool.name)
-            return ran.flat_map(lambda returned: self._read(returned, tool, call, services))
+            return ran.flat_map(lambda returned: self.lift(returned, tool, call, services))
 
         begun = perf_counter()
         returned = self.f(params, context_of(tool, call)) if self.wants_context else self.f(params)
+        if self.is_coroutine and returned.__class__ is CoroutineType:
+            return CoroutineAnswer(self, returned, tool, call, services)
         if perf_counter() - begun > HELD_SECONDS:
             report_held(tool.name, self.f, perf_counter() - begun)
         kind = returned.__class__
-        if kind is Success or kind is Failure:
-            return returned
-        if kind is CoroutineType:
-            return _Awaiting(self, returned, tool, call, services)
-        return self._lift(returned, tool, call, services)
-
-    def _read(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
-        if returned.__class__ is CoroutineType:
-            return _Awaiting(self, returned, tool, call, services)
-        return self._lift(returned, tool, call, services)
+        return returned if kind is Success or kind is Failure else self.lift(returned, tool, call, services)
 
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
         """Return the keys of the missing services that the function's return annotation names.
@@ -245,18 +243,10 @@ class Handler(msgspec.Struct, eq=False):
         context = self.context.merge(services)
         return tuple(key for key in needed_services(self.f) if context.find(key) is None)
 
-    def end(
-        self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
-    ) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
-        """Return the exit of the value that the coroutine of the handler returned, or the awaitable of its exit."""
-        kind = returned.__class__
-        if kind is Success:
-            return Succeeded(returned.unwrap())
-        if kind is Failure:
-            return Failed(Cause((Fail(returned.failure()),)))
-        return run_fiber(self._lift(returned, tool, call, services), services)
-
-    def _lift(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
+    def lift(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
+        """Return the effect of a return value that is not a `Result`."""
+        if returned.__class__ is CoroutineType:
+            return CoroutineAnswer(self, returned, tool, call, services)
         context = self.context.merge(services)
         effect = lift_answer(returned, tool.name, context, lambda: context_of(tool, call))
         if isinstance(effect, Generate):
@@ -265,29 +255,56 @@ class Handler(msgspec.Struct, eq=False):
 
 
 @final
-class _Awaiting(Instruction, eq=False):
-    """The effect that awaits the coroutine of a handler."""
+class CoroutineAnswer(Instruction, eq=False):
+    """The effect of a handler's coroutine."""
 
     handler: Handler
     coroutine: Any
     tool: ToolInfo
     call: CallInfo | None
     services: ContextOf[Any]
+    waited: Any = _NOTHING
+    """The object of the first wait, after `start`."""
+    returned: Any = _NOTHING
+    """The return value, if the coroutine ended in `start`."""
+    raised: BaseException | None = None
+    """The exception, if the coroutine raised it in `start`."""
     op = AwaitExit.op
 
-    def f(self, fiber: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
-        waited = _NOT_STARTED
-        if fiber.starts_coroutines:
-            try:
-                waited = _advance(self.coroutine.send, None, self.tool.name, self.handler.f)
-            except StopIteration as stop:
-                return self.handler.end(stop.value, self.tool, self.call, self.services)
-        return self._wait(waited)
+    def start(self) -> Any:
+        """Run the coroutine until its first wait. If it returned a `Result`, return it, otherwise this effect."""
+        begun = perf_counter()
+        try:
+            self.waited = self.coroutine.send(None)
+        except StopIteration as stop:
+            self.returned = stop.value
+        except BaseException as raised:
+            self.raised = raised
+        if perf_counter() - begun > HELD_SECONDS:
+            report_held(self.tool.name, self.handler.f, perf_counter() - begun, _REMEDY_OF_STEPS)
+        kind = self.returned.__class__
+        return self.returned if kind is Success or kind is Failure else self
 
-    async def _wait(self, waited: object) -> Exit[Any, Any]:
-        returned = await _Watched(self.coroutine, self.tool.name, self.handler.f, waited)
-        end = self.handler.end(returned, self.tool, self.call, self.services)
+    def f(self, fiber: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+        """Return the exit of the handler, or the awaitable of its exit."""
+        is_new = self.waited is _NOTHING and self.returned is _NOTHING and self.raised is None
+        if is_new and fiber.starts_coroutines:
+            self.start()
+        if self.raised is not None:
+            raise self.raised
+        return self._wait() if self.returned is _NOTHING else self._exit(self.returned)
+
+    async def _wait(self) -> Exit[Any, Any]:
+        returned = await _Watched(self.coroutine, self.tool.name, self.handler.f, self.waited)
+        end = self._exit(returned)
         return end if isinstance(end, Succeeded | Failed) else await end
+
+    def _exit(self, returned: Any) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+        if returned.__class__ is Success:
+            return Succeeded(returned.unwrap())
+        if returned.__class__ is Failure:
+            return Failed(Cause((Fail(returned.failure()),)))
+        return run_fiber(self.handler.lift(returned, self.tool, self.call, self.services), self.services)
 
 
 def lift_answer(returned: Any, name: str, services: ContextOf[Any], call: Callable[[], CallContext]) -> AnyEffect:
@@ -447,9 +464,6 @@ def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = 
     held.report_held("fxai.tools", f"handler of {name!r}", getattr(f, "__func__", f), seconds, remedy)
 
 
-_NOT_STARTED: Final = object()
-
-
 def _advance(step: Callable[[Any], Any], given: Any, name: str, function: Callable[..., Any]) -> Any:
     """Return the object that `step(given)` waits for, or raise `StopIteration` at the end. Time the step."""
     begun = perf_counter()
@@ -468,14 +482,14 @@ class _Watched(msgspec.Struct, eq=False):
     steps: Any
     name: str
     function: Callable[..., Any]
-    waited: Any = _NOT_STARTED
+    waited: Any = _NOTHING
     """The object of the first wait if the first step already ran."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
         waited, given = self.waited, None
         step: Callable[[Any], Any] = self.steps.send
         while True:
-            if waited is _NOT_STARTED:
+            if waited is _NOTHING:
                 try:
                     waited = _advance(step, given, self.name, self.function)
                 except StopIteration as stop:
@@ -486,7 +500,7 @@ class _Watched(msgspec.Struct, eq=False):
                 step, given = self.steps.throw, raised
             else:
                 step = self.steps.send
-            waited = _NOT_STARTED
+            waited = _NOTHING
 
 
 def _watch_generator(effect: Generate, name: str, f: Callable[..., Any]) -> Generate:
@@ -528,7 +542,8 @@ def handler_layer(
         raise TypeError(f"handler of {identity.name!r} must be a function of its parameters, got {f!r}")
 
     wants_context = _positional(f) >= 2
-    if blocking is not None and inspect.iscoroutinefunction(f):
+    is_coroutine = inspect.iscoroutinefunction(f)
+    if blocking is not None and is_coroutine:
         raise TypeError(f"handler of {identity.name!r} is a coroutine function. Omit blocking=True.")
 
     if inspect.isasyncgenfunction(f):
@@ -539,7 +554,7 @@ def handler_layer(
     given = Given(identity, id(f))
 
     def bind(context: ContextOf[Any]) -> ContextOf[Any]:
-        return ContextOf({identity: Handler(f, context, wants_context, blocking, threads), given: True})
+        return ContextOf({identity: Handler(f, context, wants_context, blocking, threads, is_coroutine), given: True})
 
     return layer_from_context(bind)
 

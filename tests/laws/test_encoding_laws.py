@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Success
@@ -27,6 +28,8 @@ def test_decoding_undoes_encoding(schema: Schema[Any], draw: st.DataObject) -> N
 
     assert schema.decode(encoded) == Success(value)
     assert schema.decode_json(schema.encode_json(value).unwrap()) == Success(value)
+    mended = schema.encode_mended(value)
+    assert (json.loads(bytes(mended)) if isinstance(mended, msgspec.Raw) else mended) == encoded
     assert json.loads(json.dumps(encoded)) == encoded
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import UTC, datetime
 from typing import Any, Never
 
@@ -73,6 +74,23 @@ def test_parameters_are_decoded_and_results_encoded(backend: Backend) -> None:
     assert seen == [Stamp(FIRST)]
     assert outcome == Outcome(Stamp(FIRST), {"at": 1000})
     assert outcome.encoded_json == b'{"at":1000}'
+
+
+def test_an_encoded_result_shows_the_end_of_the_handler() -> None:
+    """A later change of the value changes neither form. Both forms, a copy, and a preview of the outcome agree."""
+    tool = Tool.make("t", success=list[int])
+    value = [1]
+    outcome = outcome_of(Toolkit.make(tool).call("t", {}).provide(tool.handler(lambda _: Success(value))))
+    copy = pickle.loads(pickle.dumps(outcome))
+    value.append(2)
+
+    assert outcome.encoded_json == b"[1]"
+    assert outcome.encoded_result == [1]
+    assert outcome.encoded_result is outcome.encoded_result
+    assert outcome.encoded_json == b"[1]"
+    assert copy == Outcome([1], [1])
+    assert repr(copy).startswith("Outcome(result=[1], encoded_result=[1], is_failure=False,")
+    assert copy.with_preview("[…", "h1") == Outcome([1], "[…", handle="h1")
 
 
 def test_text_is_read_as_a_model_writes_it() -> None:

@@ -407,7 +407,18 @@ def _failing_too(_: Sum, call: CallContext) -> Any:
     return call.preliminary("one").ensuring(fx.sync(lambda: None)).and_then(fx.fail("no"))
 
 
-EARLY: list[Any] = [_yielding, _swallowing, _excepting, _awaiting, _streaming, _failing_too]
+async def _awaiting_and_excepting(_: Sum, call: CallContext) -> Result[int, Never]:
+    try:
+        await fx.run_async(call.preliminary("one"))
+    except Exception:
+        return Success(2)
+    return Success(1)
+
+
+EARLY: list[Any] = [
+    *(_yielding, _swallowing, _excepting, _awaiting, _awaiting_and_excepting),
+    *(_streaming, _failing_too),
+]
 
 
 @every("handler", EARLY)
