@@ -55,6 +55,14 @@ def event_loop() -> Literal["asyncio", "trio"] | None:
     return "asyncio"
 
 
+def _current_task() -> asyncio.Task[Any] | None:
+    """Return the current task of asyncio. Return None on other event loops."""
+    if event_loop() != "asyncio":
+        return None
+    task: asyncio.Task[Any] | None = sys.modules["asyncio"].current_task()  # an import here would take half of the time
+    return task
+
+
 class Request(msgspec.Struct, frozen=True):
     """A cancellation request of asyncio, with its message and the number of requests of the task up to this request."""
 
@@ -94,13 +102,11 @@ def request_of(raised: BaseException, delivered: int = 0) -> Request | None:
         raised: Exception of the awaited code.
         delivered: Number of requests that the task had received before.
     """
-    if event_loop() != "asyncio":
-        return None
-    from asyncio import CancelledError, current_task
-
-    task = current_task()
+    task = _current_task()
     if task is None or task.cancelling() <= delivered or anyio.current_effective_deadline() == float("-inf"):
         return None  # the cancellation of a cancel scope
+    from asyncio import CancelledError
+
     seen: BaseException | None = raised
     while seen is not None and not isinstance(seen, CancelledError):  # an exception that a `finally` raised instead
         seen = None if seen.__suppress_context__ else seen.__context__  # `raise … from …` is the response of a timeout
@@ -112,11 +118,7 @@ def request_of(raised: BaseException, delivered: int = 0) -> Request | None:
 
 def delivered_requests() -> int:
     """Return the number of cancellations by asyncio itself that this task received. Return 0 on other loops."""
-    if event_loop() != "asyncio":
-        return 0
-    from asyncio import current_task
-
-    task = current_task()
+    task = _current_task()
     if task is None or not task.cancelling():
         return 0
     return task.cancelling() - cast(bool, getattr(task, "_must_cancel", False))  # asyncio raises the last request later

@@ -299,9 +299,10 @@ class _Children(msgspec.Struct, eq=False):
                     self._running += 1
                     at, child, pending, variables = started
                     self._tasks.start(partial(self._go_on, at, child, pending), variables)
-                await self._wait_for_slot(limit)
-                effect = None if self._stopped else next(effects, None)
-                if effect is None:
+                effect = next(effects, None)
+                if effect is not None and (self._running >= limit or self._budget < 0):
+                    await self._wait_for_slot(limit)
+                if effect is None or self._stopped:
                     break
                 index += 1
                 started = self._start(index, effect)
@@ -320,7 +321,7 @@ class _Children(msgspec.Struct, eq=False):
     async def _go_on(self, at: int, child: Fiber, pending: Awaitable[Any], held: AbstractContextManager[Any]) -> None:
         with held:
             try:
-                self._end(at, await child.drive(pending))
+                self._end(at, await child.drive(pending, delivered=0))
             except anyio.get_cancelled_exc_class() as raised:
                 if self._stopped and self._decisive is Succeeded:
                     report(raised)  # the winner's value is the result, and the cause is dropped
@@ -465,7 +466,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
     async def _run(self, child: Fiber, pending: Awaitable[Any], held: AbstractContextManager[Any]) -> None:
         try:
             with held:
-                await child.drive(pending)
+                await child.drive(pending, delivered=0)
         except BaseException as raised:
             if stops_the_loop(raised):
                 raise

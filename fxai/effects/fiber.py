@@ -448,15 +448,20 @@ class Fiber(msgspec.Struct, eq=False):
 
         return cause
 
-    async def drive(self, pending: Awaitable[Any] | None) -> Exit[Any, Any]:
+    async def drive(self, pending: Awaitable[Any] | None, delivered: int = -1) -> Exit[Any, Any]:
         """Await the result of `step` and continue, until the effect ends or emits a value to its reader.
 
         If the effect emitted a value, `exit` is not set.
 
+        Args:
+            pending: The result of `step`.
+            delivered: Number of cancellations by asyncio itself that the task received: 0 in a new task. Default: fxai
+                counts them.
+
         Raises:
             BaseException: The cancellation, `KeyboardInterrupt`, or `SystemExit` that ended the fiber, unchanged.
         """
-        self._delivered = -1
+        self._delivered = delivered
         self.has_task = True
         while pending is not None:
             if pending is EMITTED:

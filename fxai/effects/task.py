@@ -55,7 +55,7 @@ class Held(msgspec.Struct, eq=False):
     _child: Child | None  # None after the start, so that the task does not hold it
     _variables: Context
     _on_end: Callable[[Held], object]
-    _scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
+    _scope: anyio.CancelScope
 
     def __enter__(self) -> None:
         self._child = None
@@ -75,12 +75,9 @@ class Held(msgspec.Struct, eq=False):
 
         Return False if the task has already ended, which an eager task can do. Then fxai does not call `on_end`.
         """
-        return self._variables.run(self._start, loop)
-
-    def _start(self, loop: asyncio.AbstractEventLoop) -> bool:
         if self._child is None:
             return False
-        task = loop.create_task(self._child(self))
+        task = loop.create_task(self._child(self), context=self._variables)
         if task.done():
             return False
         task.add_done_callback(self._over, context=self._variables)
@@ -89,7 +86,7 @@ class Held(msgspec.Struct, eq=False):
     def _over(self, task: asyncio.Task[None]) -> None:
         if self._child is not None:
             self.cancel()
-            if self._start(task.get_loop()):
+            if self.start(task.get_loop()):
                 return
         if not task.cancelled():
             task.exception()
@@ -98,7 +95,7 @@ class Held(msgspec.Struct, eq=False):
 
 def spawn(child: Child, variables: Context) -> Held:
     """Start `child` in its own task and return its handle. Raise `RuntimeError` if no event loop runs."""
-    held = Held(child, variables, _tasks.discard)
+    held = Held(child, variables, _tasks.discard, anyio.CancelScope())
     if event_loop() == "trio":
         import trio
 
@@ -132,12 +129,13 @@ def task_group() -> TaskGroup:
 
 @final
 class _OnAsyncio:
-    __slots__ = ("_loop", "_running", "_wake")
+    __slots__ = ("_loop", "_new_scope", "_running", "_wake")
 
     def __init__(self) -> None:
         from asyncio import get_running_loop
 
         self._loop = get_running_loop()
+        self._new_scope = type(anyio.CancelScope())  # `anyio.CancelScope` looks for the event loop at each call
         self._running: set[Held] = set()
         self._wake: asyncio.Future[None] | None = None
 
@@ -165,7 +163,7 @@ class _OnAsyncio:
 
     def start(self, child: Child, variables: Context) -> None:
         """Start a task that runs `child` with a copy of these context variables."""
-        held = Held(child, variables, self._end)
+        held = Held(child, variables, self._end, self._new_scope())
         if held.start(self._loop):
             self._running.add(held)
 
