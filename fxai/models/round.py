@@ -35,6 +35,7 @@ from fxai.effects.effect import (
     AnyEffect,
     Ask,
     EffectOf,
+    Enter,
     FailCause,
     FlatMap,
     Fold,
@@ -42,8 +43,8 @@ from fxai.effects.effect import (
     Succeed,
     Suspend,
     Timeout,
-    Within,
 )
+from fxai.effects.fiber import Fiber
 from fxai.effects.layer import AnyLayer
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
@@ -433,10 +434,11 @@ class RoundTurn:
         """
         self._emit = emit
         calling = self._call(0) if len(self.calls) == 1 and self._answer_others() else None
-        if not isinstance(calling, Within):
+        if not isinstance(calling, Enter):
             return False  # the call does not run, needs an approval, or can be repaired
         try:
-            self._begun = yield Ask(calling.f)
+            # This fiber has no task, so the call starts no coroutine, whose rest another task would await.
+            self._begun = yield Ask(lambda context: calling.f(Fiber(context)))
         except Exception as bug:
             self._begun = FailCause(Cause((Die(bug),)))
         if isinstance(self._begun, Succeed):

@@ -14,6 +14,7 @@ b'"pong"'
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, Protocol, TypeAlias, cast, final
 
 import anyio
@@ -185,12 +186,12 @@ class Call(msgspec.Struct, eq=False):
     @property
     def effect(self) -> EffectOf[Outcome, ToolError, Any]:
         """The effect of the final outcome."""
-        return Enter(self._observe)
+        return Enter(self.start)
 
     @property
     def inner_effect(self) -> EffectOf[Outcome, ToolError, Any]:
         """The effect without its own span, for a call whose span another object records."""
-        ran: EffectOf[Outcome, ToolError, Any] = Enter(self._run)
+        ran: EffectOf[Outcome, ToolError, Any] = Enter(partial(self.start, is_inner=True))
         keeper = self.keeper
         return ran if keeper is None else ran.flat_map(lambda outcome: keeper.keep(self.tools.get(self.name), outcome))
 
@@ -260,16 +261,19 @@ class Call(msgspec.Struct, eq=False):
             return Succeed(False)
         return needs_asking(tool, params.unwrap(), context or self.context(tool))
 
-    def _observe(self, fiber: Fiber) -> EffectOf[Outcome, ToolError, Any]:
-        """Return the effect of the outcome, in a span if the context contains a tracer."""
-        tracer: Tracer | None = fiber.env.services.get(Tracer)
-        if tracer is not None:
-            operation = ToolExecution(self.name, self.tools.get(self.name), self.call_id, self.given)
-            traced: EffectOf[Outcome, ToolError, Any] = tracer.trace(operation, self.inner_effect)
-            return traced
-        return self._run(fiber) if self.keeper is None else self.inner_effect
+    def _observe(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
+        tracer: Tracer | None = services.find(Tracer)
+        if tracer is None:
+            return self.inner_effect
+        operation = ToolExecution(self.name, self.tools.get(self.name), self.call_id, self.given)
+        traced: EffectOf[Outcome, ToolError, Any] = tracer.trace(operation, self.inner_effect)
+        return traced
 
-    def _run(self, fiber: Fiber) -> EffectOf[Outcome, ToolError, Any]:
+    def start(self, fiber: Fiber, *, is_inner: bool = False) -> EffectOf[Outcome, ToolError, Any]:
+        """Return the effect of the final outcome in a fiber. With `is_inner`, it has no span and no keeper."""
+        services: ContextOf[Any] = fiber.env
+        if (Tracer in services.services or self.keeper is not None) and not is_inner:
+            return self._observe(services)
         tool = self.tools.get(self.name)
         if tool is None:
             return self._mistake(UnknownTool(self.name, tuple(self.tools)))
@@ -277,8 +281,9 @@ class Call(msgspec.Struct, eq=False):
             return self._mistake(InvalidParameters(self.name, self.refused.faults))
         params = self._decode(tool)
         if params.__class__ is _Refused:
-            return self._run_reread(tool, params)
-        services: ContextOf[Any] = fiber.env
+            if is_about_leaves(params.faults) or (params := self._reread(tool, params)).__class__ is _Refused:
+                return self._mistake(InvalidParameters(self.name, params.faults))
+            return self._run_reread()
         handler: Answering | None = services.services.get(tool.identity)
         if handler is None:
             raise missing_handler(tool)
@@ -298,12 +303,9 @@ class Call(msgspec.Struct, eq=False):
                 return _failure_outcome(tool, answer.failure())
         return _Resolving(answer_effect(answer), tool, self)
 
-    def _run_reread(self, tool: ToolInfo, refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
-        """Return the outcome of a call with invalid arguments. If fxai can parse JSON strings in them, run the call."""
-        params = refused if is_about_leaves(refused.faults) else self._reread(tool, refused)
-        if params.__class__ is _Refused:
-            return self._mistake(InvalidParameters(self.name, params.faults))
-        ran: EffectOf[Outcome, ToolError, Any] = Enter(self._run)
+    def _run_reread(self) -> EffectOf[Outcome, ToolError, Any]:
+        """Return the outcome of the call after fxai parsed JSON strings in the arguments."""
+        ran: EffectOf[Outcome, ToolError, Any] = Enter(partial(self.start, is_inner=True))
         marked = ran.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
         return marked if self.rewritten is None else self.rewritten(self).and_then(marked)
 
@@ -314,9 +316,12 @@ class Call(msgspec.Struct, eq=False):
             schema: Any = parameters
             if self.is_text:
                 return schema.decode_json_or(self.given, _Refused, self.limits)
-            if holds_more(self.given, most := self.limits.max_values):
-                return _Refused((Fault("", f"at most {most} values in all", found_in(self.given)),))
-            return schema.decode_or(_own(self.given) if _nests(self.given) else self.given, _Refused)
+            given = self.given
+            if holds_more(given, most := self.limits.max_values):
+                return _Refused((Fault("", f"at most {most} values in all", found_in(given)),))
+            # A field of the type Any keeps the containers inside the data. The decoder copies all other containers.
+            inside = given.values() if given.__class__ is dict else given if given.__class__ is list else ()
+            return schema.decode_or(given if _CONTAINERS.isdisjoint(map(type, inside)) else _own(given), _Refused)
         try:
             value = read_text(self.given, self.limits) if self.is_text else self.given
             if tool.validation == "schema":
@@ -374,12 +379,6 @@ class _Resolving(Instruction, eq=False):
 
     def on_cause(self, cause: Cause[Any]) -> EffectOf[Outcome, ToolError] | None:
         return _cause_outcome(self.tool, cause, self.call.misfit)
-
-
-def _nests(given: Any) -> bool:
-    """Return True if a field of type Any could keep a container of `given`. A decoder copies all other containers."""
-    inside = given.values() if given.__class__ is dict else given if given.__class__ is list else ()
-    return not _CONTAINERS.isdisjoint(map(type, inside))
 
 
 def _own(given: Any) -> Any:

@@ -27,7 +27,7 @@ import msgspec
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.effects.effect import AnyEffect, EffectOf, Needs, Succeed
+from fxai.effects.effect import AnyEffect, EffectOf, Enter, Needs, Succeed
 from fxai.effects.layer import (
     AnyLayer,
     LayerOf,
@@ -451,7 +451,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True, dict=True):
         The effect fails with `HandlerFailed` (failure mode `"error"`) or `InvalidResult`. If `on_invalid_call` is
         `"error"`, it also fails with `UnknownTool` and `InvalidParameters`. By default, these two are failed outcomes.
         """
-        return Call(self.tools, name, params, False, call_id, on_invalid_call).effect
+        return Enter(Call(self.tools, name, params, False, call_id, on_invalid_call).start)
 
     def call_json(
         self,
@@ -467,7 +467,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True, dict=True):
         `limits` bounds the size, depth, and number of values of the string, and can reject duplicate keys. The effect
         fails like `call`.
         """
-        return Call(self.tools, name, text, True, call_id, on_invalid_call, limits).effect
+        return Enter(Call(self.tools, name, text, True, call_id, on_invalid_call, limits).start)
 
     def handle(
         self, name: str, params: object, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import anyio
+import anyio.lowlevel
+from returns.result import Result, Success
 
 from fxai.effects import Backend, Effect, Layer, Stream, fx
 from fxai.messages import (
@@ -137,6 +139,23 @@ def test_refused_calls_are_told_too(backend: Backend) -> None:
 
     assert isinstance(results["r"].result, Denied)
     assert results["a"].result == 3
+
+
+def test_the_coroutine_of_the_only_call_runs_in_one_task(backend: Backend) -> None:
+    """A cancel scope around a wait belongs to one task."""
+    tool = Tool.make("slow", success=bool)
+
+    async def on_slow(_: object) -> Result[bool, Never]:
+        task = anyio.get_current_task().id
+        with anyio.CancelScope():
+            await anyio.lowlevel.checkpoint()
+        return Success(anyio.get_current_task().id == task)
+
+    model = ScriptedModel.make([call("slow", {}, id="a")])
+    stream = LanguageModel.stream_text("go", toolkit=Toolkit.make(tool)).provide(tool.handler(on_slow) | model.layer)
+    parts = fx.run(stream.collect(), backend=backend)
+
+    assert [part.result for part in parts if isinstance(part, ToolResult)] == [True]
 
 
 def test_external_calls_end_a_stream_pending(backend: Backend) -> None:
