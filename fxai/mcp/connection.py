@@ -276,7 +276,7 @@ class Connection:
         def build(context: ContextOf[Any]) -> ContextOf[Any]:
             handlers: dict[Any, Any] = {}
             for identity, f in answering.items():
-                handlers[identity] = Handler(f, context, wants_context=True, blocking=None)
+                handlers[identity] = Handler(f, context, wants_context=True)
                 handlers[Given(identity, id(f))] = True
             return ContextOf(handlers)
 

@@ -37,7 +37,6 @@ from returns.context import RequiresContextFutureResult
 from returns.io import IOResult
 from returns.maybe import Maybe
 from returns.result import Failure, Result, Success
-from returns.unsafe import unsafe_perform_io
 from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects import blocking as held
@@ -211,19 +210,17 @@ class Handler(msgspec.Struct, eq=False):
     f: Callable[..., Any]
     context: ContextOf[Any]
     wants_context: bool
-    blocking: Blocking | None = None
-    threads: Threads | None = None
+    thread: WorkerThread | None = None
+    """The option of the thread, or None if the function never runs in a thread."""
     is_coroutine: bool = False
     """True if a call of the function only creates a coroutine, so that fxai need not time it."""
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         """Call the function. Return its `Result`, or the effect of the result."""
-        if self.blocking is not None:
+        thread = self.thread
+        if thread is not None and (thread.is_required or PlainInThreads in services.services) and thread.is_useful:
             arguments = (params, context_of(tool, call)) if self.wants_context else (params,)
-            return self.blocking.call(self.f, arguments, tool.name)
-        if self.threads is not None and PlainInThreads in services.services and self.threads.are_for_it:
-            arguments = (params, context_of(tool, call)) if self.wants_context else (params,)
-            ran: EffectOf[Any] = self.threads.blocking.run(self.f, arguments, tool.name)
+            ran = thread.run(self.f, arguments, tool.name)
             return ran.flat_map(lambda returned: self.lift(returned, tool, call, services))
 
         begun = perf_counter()
@@ -369,18 +366,28 @@ _LEFT_BEHIND = "blocking handler of %r still runs after %s s. fxai abandoned its
 
 
 @final
-class Blocking(msgspec.Struct, frozen=True):
-    """The settings of a blocking handler. It runs in a worker thread, and Python cannot cancel a thread.
+class WorkerThread(msgspec.Struct, frozen=True):
+    """The option of a handler that can run in a worker thread. Python cannot cancel a thread.
 
     A cancellation waits `grace` seconds for the thread. Then fxai abandons the thread and logs a warning to
-    `fxai.tools`. A blocking handler returns a `Result` or an `IOResult`.
+    `fxai.tools`.
     """
 
+    function: Any
+    """The function of the user, without wrappers."""
+    is_required: bool
+    """True if each call runs in a thread. If False, only the calls in a server do."""
     grace: float = 5.0
 
-    def call(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> AnyEffect:
-        """Return the effect that calls `f(*arguments)` in a worker thread and reads its result."""
-        return self.run(f, arguments, name).flat_map(lambda returned: of_result(_result(returned, name)))
+    @property
+    def is_useful(self) -> bool:
+        """False if the thread is optional, and no event loop runs or the function cannot block it."""
+        if self.is_required:
+            return True
+        f = inspect.unwrap(self.function) if callable(self.function) else self.function
+        call = f if inspect.isroutine(f) else type(f).__call__
+        others = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        return event_loop() is not None and not any(is_other(call) for is_other in others)
 
     def run(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> EffectOf[Any]:
         """Return the effect that calls `f(*arguments)` in a worker thread. Its value is the unchanged return value."""
@@ -421,36 +428,6 @@ class Blocking(msgspec.Struct, frozen=True):
     async def _in_time(self, ended: anyio.Event) -> None:
         with anyio.move_on_after(self.grace):
             await ended.wait()
-
-
-@final
-class Threads(msgspec.Struct, frozen=True):
-    """The settings of a handler in a server if its option `blocking` is None."""
-
-    function: Any
-    """The function of the user, without wrappers."""
-    blocking: Blocking
-
-    @property
-    def are_for_it(self) -> bool:
-        """True if the function is a plain function and an event loop runs that the function could block."""
-        f = inspect.unwrap(self.function) if callable(self.function) else self.function
-        call = f if inspect.isroutine(f) else type(f).__call__
-        others = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-        return event_loop() is not None and not any(is_other(call) for is_other in others)
-
-
-def threading_of(written: object, blocking: bool | None, grace: float) -> tuple[Blocking | None, Threads | None]:
-    """Return the thread settings of a handler, and its settings in a server.
-
-    Args:
-        written: The function of the user.
-        blocking: As for `Tool.handler`.
-        grace: Seconds that a cancellation waits for the thread.
-    """
-    if blocking is None:
-        return None, Threads(written, Blocking(grace))
-    return (Blocking(grace) if blocking else None), None
 
 
 # -- handlers that block the event loop
@@ -514,36 +491,28 @@ def _watch_generator(effect: Generate, name: str, f: Callable[..., Any]) -> Gene
     return Generate(start, effect.args, effect.kwargs)
 
 
-def _result(returned: Any, name: str) -> Result[Any, Any]:
-    if isinstance(returned, Success | Failure):
-        given: Result[Any, Any] = cast(Any, returned)
-        return given
-    if isinstance(returned, IOResult):
-        result: Result[Any, Any] = cast(Any, unsafe_perform_io)(returned)
-        return result
-    raise TypeError(f"blocking handler of {name!r} must return a Result or an IOResult, got {returned!r}")
-
-
 def handler_layer(
     identity: Identity,
     f: Callable[..., Any],
-    blocking: Blocking | None = None,
-    threads: Threads | None = None,
+    blocking: bool | None = None,
+    grace: float = 5.0,
+    written: object = None,
 ) -> LayerOf[Any, Never, Any]:
     """Return the layer with `f` as the handler of a tool. The handler keeps the services of the layer's context.
 
     Args:
         identity: Identity of the tool.
         f: The handler.
-        blocking: Thread settings. Default: None, the handler does not run in a thread.
-        threads: Settings in a server. Default: None, the same settings as outside a server.
+        blocking: As for `Tool.handler`. Default: None, it runs in a thread only in a server.
+        grace: Seconds that a cancellation waits for the thread. Default: 5.
+        written: The function of the user, if `f` wraps it. Default: `f`.
     """
     if not callable(f):
         raise TypeError(f"handler of {identity.name!r} must be a function of its parameters, got {f!r}")
 
     wants_context = _positional(f) >= 2
     is_coroutine = inspect.iscoroutinefunction(f)
-    if blocking is not None and is_coroutine:
+    if blocking and is_coroutine:
         raise TypeError(f"handler of {identity.name!r} is a coroutine function. Omit blocking=True.")
 
     if inspect.isasyncgenfunction(f):
@@ -551,17 +520,18 @@ def handler_layer(
             f"handler of {identity.name!r} is an asynchronous generator. Return Stream.from_async(…) of its items. The "
             "last item is the result."
         )
+    thread = None if blocking is False else WorkerThread(f if written is None else written, bool(blocking), grace)
     given = Given(identity, id(f))
 
     def bind(context: ContextOf[Any]) -> ContextOf[Any]:
-        return ContextOf({identity: Handler(f, context, wants_context, blocking, threads, is_coroutine), given: True})
+        return ContextOf({identity: Handler(f, context, wants_context, thread, is_coroutine), given: True})
 
     return layer_from_context(bind)
 
 
 def handler_of(f: Callable[..., Any], services: ContextOf[Any]) -> Handler:
     """Return `f` as a handler with existing services."""
-    return Handler(f, services, wants_context=_positional(f) >= 2, blocking=None)
+    return Handler(f, services, wants_context=_positional(f) >= 2)
 
 
 def _positional(f: Callable[..., Any]) -> int:

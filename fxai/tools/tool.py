@@ -61,7 +61,7 @@ from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.function import FunctionOptions, ToolFunction, name_of
-from fxai.tools.handler import Gives, HandlerOf, HandlerReturn, handler_layer, threading_of, typed_call
+from fxai.tools.handler import Gives, HandlerOf, HandlerReturn, handler_layer, typed_call
 from fxai.tools.identity import Identity, Kind, ProviderTool
 from fxai.tools.signature import Arguments
 from fxai.tools.tool_info import CallContext, ToolInfo, Validation, check_examples
@@ -320,11 +320,11 @@ class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
         Args:
             f: A function of the parameters. If it has a second argument without a default, fxai also passes the
                 `CallContext`. It returns any form of `HandlerReturn`. The layer needs the services that `f` needs.
-            blocking: True: a worker thread runs `f`, which returns a `Result` or an `IOResult`. False: `f` runs inline.
-                Default: None, inline. In `chat_app` and MCP servers, None runs plain functions in threads.
+            blocking: True: a worker thread runs `f`, and the event loop runs an effect that it returns. False: `f` runs
+                inline. Default: None, inline. In `chat_app` and MCP servers, None runs plain functions in threads.
             grace: Seconds that a cancellation waits for the thread before it abandons the thread. Default: 5.
         """
-        return handler_layer(self.identity, f, *threading_of(f, blocking, grace))
+        return handler_layer(self.identity, f, blocking, grace)
 
     def call(self, params: _P) -> EffectOf[_S, _F, HandlerOf[_P, _S, _F] | None]:
         """Call the handler with typed `params`. Return its success or typed failure without JSON and validation."""
@@ -432,8 +432,9 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
     def layer(self) -> LayerOf[HandlerOf[Arguments[_Q], _FS, _FF], Never, _R_co | None]:
         """The layer with the function as the handler of the tool. It needs the services that the function needs."""
         function = self.__fx_function__
-        threading = threading_of(function.function, *function.threading)
-        layer: LayerOf[Any, Never, Any] = handler_layer(self.tool.identity, function.handler, *threading)
+        layer: LayerOf[Any, Never, Any] = handler_layer(
+            self.tool.identity, function.handler, *function.threading, function.function
+        )
         return layer
 
     @property

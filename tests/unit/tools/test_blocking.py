@@ -14,7 +14,7 @@ import pytest
 from returns.io import IOSuccess
 from returns.result import Failure, Success
 
-from fxai.effects import Backend, fx
+from fxai.effects import Backend, Effect, fx
 from fxai.tools import CallContext, HandlerFailed, Toolkit
 from tests.kit.samples import Sum, TooBig, add, add_kit, defect_of, double, failure_of, giving, outcome_of
 
@@ -77,7 +77,19 @@ def test_its_typed_failure_and_its_exceptions_stay_apart(backend: Backend) -> No
     assert defect_of(add_kit.call("add", GOOD).provide(_blocking(breaks)), backend) is boom
     bare = defect_of(add_kit.call("add", GOOD).provide(_blocking(giving(5))), backend)
     assert "'add'" in str(bare)
-    assert "must return a Result" in str(bare)
+    assert "Return a Result" in str(bare)
+
+
+def test_an_effect_from_a_thread_runs_in_the_event_loop(backend: Backend) -> None:
+    """The thread runs only the function."""
+    threads: list[int] = []
+
+    def handler(p: Sum) -> Effect[int]:
+        threads.append(threading.get_ident())
+        return fx.sync(lambda: threads.append(threading.get_ident())).as_(p.a)
+
+    assert outcome_of(add_kit.call("add", GOOD).provide(_blocking(handler)), backend).result == 1
+    assert threads[0] != threads[1] == threading.get_ident()
 
 
 def test_it_can_take_the_context(backend: Backend) -> None:
