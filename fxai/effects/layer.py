@@ -606,12 +606,25 @@ def build_layer(layer: LayerOf[_I, _E, _R], memo: MemoMap, scope: Scope) -> Effe
     return memo.share(layer, layer.__fx_build__, scope)
 
 
-def map_layer_context(layer: LayerOf[_I, _E, _R], f: Make) -> LayerOf[_I, _E, _R]:
-    """Return the layer with `f` applied to its context in each use. `f` must keep the services of the layer."""
+def map_layer_context(layer: LayerOf[_I, _E, _R], f: Make, *, is_pure: bool = False) -> LayerOf[_I, _E, _R]:
+    """Return the layer with `f` applied to its context in each use. `f` must keep the services of the layer.
+
+    With `is_pure`, the layer and `f` depend only on services, so the layer stores its context for no services.
+    """
     make = layer.__fx_make__
-    if make is not None:
-        return layer_from_context(lambda context: f(make(context)))
-    return LayerOf(lambda memo, scope: build_layer(layer, memo, scope).map(f), shared=False)
+    if make is None:
+        return LayerOf(lambda memo, scope: build_layer(layer, memo, scope).map(f), shared=False)
+    stored: ContextOf[Any] | None = None
+
+    def mapped(context: ContextOf[Any]) -> ContextOf[Any]:
+        nonlocal stored
+        if context is not EMPTY or not is_pure:
+            return f(make(context))
+        if stored is None:
+            stored = f(make(context))
+        return stored
+
+    return layer_from_context(mapped)
 
 
 @final

@@ -633,7 +633,7 @@ def check_handlers(
             checked = keys, own
         return ContextOf(dict(zip(own, map(services.__getitem__, own), strict=True)))
 
-    return map_layer_context(layer, check)
+    return map_layer_context(layer, check, is_pure=True)
 
 
 def _require_match(

@@ -479,6 +479,19 @@ def test_a_handler_has_the_services_of_its_layer() -> None:
     assert outcome_of(kit.call("double", GOOD).provide(handlers)).result == 9
 
 
+def test_a_layer_of_handlers_serves_programs_with_and_without_services() -> None:
+    """A layer keeps no service of an earlier program."""
+
+    def handler(p: Sum) -> Any:
+        return fx.context().map(lambda context: p.a * context.find(Factor.__fx_key__(), 1))
+
+    handlers: Any = add_kit.to_layer(add.handler(handler))
+    called: Any = add_kit.call("add", {"a": 2, "b": 0}).provide(handlers)
+    plain, tenfold = called, called.provide(Layer.succeed(Factor, 10))
+
+    assert [outcome_of(program).result for program in (plain, tenfold, plain, tenfold, plain)] == [2, 20, 2, 20, 2]
+
+
 def test_a_service_of_the_request_overrides_that_of_the_layer() -> None:
     """Of one key, what is there when the call is made wins, in every form that needs services."""
     for f in (_effect, _awaited_effect, _generator, _stream, _reader):
