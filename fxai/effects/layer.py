@@ -616,7 +616,7 @@ def map_layer_context(layer: LayerOf[_I, _E, _R], f: Make, *, is_pure: bool = Fa
         return LayerOf(lambda memo, scope: build_layer(layer, memo, scope).map(f), shared=False)
     stored: ContextOf[Any] | None = None
 
-    def mapped(context: ContextOf[Any]) -> ContextOf[Any]:
+    def remake(context: ContextOf[Any]) -> ContextOf[Any]:
         nonlocal stored
         if context is not EMPTY or not is_pure:
             return f(make(context))
@@ -624,7 +624,7 @@ def map_layer_context(layer: LayerOf[_I, _E, _R], f: Make, *, is_pure: bool = Fa
             stored = f(make(context))
         return stored
 
-    return layer_from_context(mapped)
+    return layer_from_context(remake)
 
 
 @final
