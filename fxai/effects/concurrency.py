@@ -281,33 +281,30 @@ class _Children(msgspec.Struct, eq=False):
     async def _in_tasks(
         self, first: _Started, effects: Iterator[Any], limit: int, give: Callable[[list[Any]], Any]
     ) -> Exit[Any, Any]:
+        started: _Started | None = first
+        index = first[0]
         try:
-            await self._run_in_tasks(first, effects, limit)
+            async with task_group() as self._tasks:
+                while True:
+                    if started is not None:
+                        self._running += 1
+                        at, child, pending, variables = started
+                        self._tasks.start(partial(self._go_on, at, child, pending), variables)
+                    effect = next(effects, None)
+                    if effect is not None and (self._running >= limit or self._budget < 0):
+                        await self._wait_for_slot(limit)
+                    if effect is None or self._stopped:
+                        break
+                    index += 1
+                    started = self._start(index, effect)
+                if self._stopped:
+                    self._tasks.cancel()
         except BaseException as raised:
             for cause in self._causes:
                 attach(raised, cause.besides_interruption())
             raise
 
         return self._exit(give)
-
-    async def _run_in_tasks(self, first: _Started, effects: Iterator[Any], limit: int) -> None:
-        started: _Started | None = first
-        index = first[0]
-        async with task_group() as self._tasks:
-            while True:
-                if started is not None:
-                    self._running += 1
-                    at, child, pending, variables = started
-                    self._tasks.start(partial(self._go_on, at, child, pending), variables)
-                effect = next(effects, None)
-                if effect is not None and (self._running >= limit or self._budget < 0):
-                    await self._wait_for_slot(limit)
-                if effect is None or self._stopped:
-                    break
-                index += 1
-                started = self._start(index, effect)
-            if self._stopped:
-                self._tasks.cancel()
 
     async def _wait_for_slot(self, limit: int) -> None:
         """Wait until another child can run. If the budget is exhausted, let other tasks run."""

@@ -378,7 +378,19 @@ class _Resolving(Instruction, eq=False):
         return _success_outcome(self.tool, value) if misfit is None else FailCause(Cause((Fail(misfit),)))
 
     def on_cause(self, cause: Cause[Any]) -> EffectOf[Outcome, ToolError] | None:
-        return _cause_outcome(self.tool, cause, self.call.misfit)
+        """Return the effect of the first typed failure. Defects and interruptions are added, so that none is lost.
+
+        The failure of a `CallFailureError` and an invalid preliminary value are typed failures too. They replace the
+        handler's own failure. A preliminary value can belong to a run that several calls share.
+        """
+        reported = [one for one in cause.defects if isinstance(one, CallFailureError)]
+        ended = self.call.misfit or next((one.failure for one in reported), None)
+        others = tuple(r for r in cause.reasons if not isinstance(r, Fail))
+        if ended is not None:
+            rest = (r for r in others if not isinstance(r, Die) or r.defect not in reported)
+            return _beside(_ended_outcome(self.tool, ended), Cause(tuple(rest)))
+        failures = cause.failures
+        return _beside(_failure_outcome(self.tool, failures[0]), Cause(others)) if failures else None
 
 
 def _own(given: Any) -> Any:
@@ -432,28 +444,6 @@ def _failure_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]
     return FailCause(Cause((Fail(HandlerFailed(tool.name, value)),)))
 
 
-def _cause_outcome(
-    tool: ToolInfo, cause: Cause[Any], misfit: InvalidResult | None
-) -> EffectOf[Outcome, ToolError] | None:
-    """Return the effect of the first typed failure. Defects and interruptions are added, so that none is lost.
-
-    The failure of a `CallFailureError` and an invalid preliminary value are typed failures too. They replace the
-    handler's own failure. A preliminary value can belong to a run that several calls share.
-    """
-    ended: CallFailure | None = misfit
-    defects = cause.defects
-    if ended is None and defects:
-        ended = next((one.failure for one in defects if isinstance(one, CallFailureError)), None)
-    if ended is not None:
-        rest = (r for r in cause.reasons if not isinstance(r, Fail | Die) or not _is_reported(r))
-        return _beside(_ended_outcome(tool, ended), Cause(tuple(rest)))
-    first = next((r for r in cause.reasons if isinstance(r, Fail)), None)
-    if first is None:
-        return None
-    others = (r for r in cause.reasons if not isinstance(r, Fail))
-    return _beside(_failure_outcome(tool, first.error), Cause(tuple(others)))
-
-
 def _beside(resolved: EffectOf[Outcome, ToolError], others: Cause[Any]) -> EffectOf[Outcome, ToolError]:
     """Add other reasons to a failure. If the failure became an outcome, return only the other reasons."""
     if not others.reasons:
@@ -466,11 +456,6 @@ def _ended_outcome(tool: ToolInfo, failure: CallFailure) -> EffectOf[Outcome, To
     if tool.failure_mode == "return" and isinstance(failure, HandlerUnavailable | OutcomeUnknown | Refused):
         return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
     return FailCause(Cause((Fail(failure),)))
-
-
-def _is_reported(reason: Fail[Any] | Die) -> bool:
-    """Return True if the call's failure already reports the reason."""
-    return isinstance(reason, Fail) or isinstance(reason.defect, CallFailureError)
 
 
 def model_output(tool: ToolInfo, value: Any) -> Any:
