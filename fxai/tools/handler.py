@@ -441,17 +441,6 @@ def report_held(name: str, f: Callable[..., Any], seconds: float, remedy: str = 
     held.report_held("fxai.tools", f"handler of {name!r}", getattr(f, "__func__", f), seconds, remedy)
 
 
-def _advance(step: Callable[[Any], Any], given: Any, name: str, function: Callable[..., Any]) -> Any:
-    """Return the object that `step(given)` waits for, or raise `StopIteration` at the end. Time the step."""
-    begun = perf_counter()
-    try:
-        return step(given)
-    finally:
-        seconds = perf_counter() - begun
-        if seconds > HELD_SECONDS:
-            report_held(name, function, seconds, _REMEDY_OF_STEPS)
-
-
 @final
 class _Watched(msgspec.Struct, eq=False):
     """A coroutine or a generator with timed steps. Each step between two waits blocks the event loop."""
@@ -467,10 +456,14 @@ class _Watched(msgspec.Struct, eq=False):
         step: Callable[[Any], Any] = self.steps.send
         while True:
             if waited is _NOTHING:
+                begun = perf_counter()
                 try:
-                    waited = _advance(step, given, self.name, self.function)
+                    waited = step(given)
                 except StopIteration as stop:
                     return stop.value
+                finally:
+                    if perf_counter() - begun > HELD_SECONDS:
+                        report_held(self.name, self.function, perf_counter() - begun, _REMEDY_OF_STEPS)
             try:
                 given = yield waited
             except BaseException as raised:
