@@ -87,6 +87,12 @@ HISTOGRAMS: Final[Mapping[str, tuple[str, Sequence[float], str]]] = {
     "gen_ai.client.embeddings.operation.input_tokens": ("{token}", _TOKENS, "The input of a request for embeddings."),
 }
 """The histograms by name: their units, the boundaries of their buckets, and their descriptions."""
+TOKENS: Final = {
+    ("chat", "gen_ai.usage.input_tokens"): "gen_ai.client.inference.operation.input_tokens",
+    ("chat", "gen_ai.usage.output_tokens"): "gen_ai.client.inference.operation.output_tokens",
+    ("embeddings", "gen_ai.usage.input_tokens"): "gen_ai.client.embeddings.operation.input_tokens",
+}
+"""The histogram of the tokens of a request, by the operation and the attribute."""
 USAGE: Final = {
     "gen_ai.usage.input_tokens": "Input of requests, including tokens read from a cache or written to it.",
     "gen_ai.usage.output_tokens": "Output of requests, including reasoning.",
@@ -189,8 +195,9 @@ def _start_tool(operation: ToolExecution) -> SpanData:
         return SpanData("execute_tool", "internal", "execute_tool", attributes)
     is_provided = tool.identity.kind == "provider-defined"
     attributes[TOOL_TYPE] = "extension" if is_provided else "function"
-    if tool.description is not None:
-        attributes["gen_ai.tool.description"] = tool.description[:_LONGEST_TEXT]
+    description = tool.description
+    if description is not None:
+        attributes["gen_ai.tool.description"] = description[:_LONGEST_TEXT]
     return SpanData(f"execute_tool {operation.name}", "internal", "execute_tool", attributes)
 
 

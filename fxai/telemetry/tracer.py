@@ -34,6 +34,7 @@ from fxai.effects.tracing import AttributeValue, Operation, Tracer
 from fxai.messages.part import Usage
 from fxai.models.embedding_model import EmbeddingCall
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo
+from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelCall
 from fxai.models.price import PriceTable
 from fxai.telemetry import convention
@@ -46,6 +47,7 @@ _A = TypeVar("_A")
 _LOG: Final = logging.getLogger("fxai.telemetry")
 _KINDS: Final = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT}
 _NOTHING: EffectOf[None] = Succeed(None)
+_NO_DATA: Final = SpanData("", "internal", "", {})
 
 
 def _version() -> str:
@@ -85,16 +87,13 @@ class Instruments:
 
 
 @final
-class _Position:
+class _Position(msgspec.Struct):
     """The position of a span: its agent and conversation, and the numbers of requests and calls of the agent's run."""
 
-    __slots__ = ("agent", "calls", "conversation", "requests")
-
-    def __init__(self, agent: str | None = None, conversation: str | None = None) -> None:
-        self.agent: str | None = agent
-        self.conversation: str | None = conversation
-        self.requests: int = 0
-        self.calls: int = 0
+    agent: str | None = None
+    conversation: str | None = None
+    requests: int = 0
+    calls: int = 0
 
 
 _NOWHERE: Final[_Position] = _Position()
@@ -104,7 +103,7 @@ _NOWHERE: Final[_Position] = _Position()
 class OtelTracer(Tracer):
     """A tracer of a span. `fxai.telemetry.layer` creates a tracer without a span."""
 
-    __slots__ = ("_context", "_instruments", "_position", "_span")
+    __slots__ = ("_position", "_span", "context", "instruments")
 
     def __init__(
         self,
@@ -113,64 +112,65 @@ class OtelTracer(Tracer):
         span: Span | None = None,
         position: _Position = _NOWHERE,
     ) -> None:
-        self._instruments = instruments
-        self._context = context
+        self.instruments = instruments
+        self.context = context
         self._span = span
         self._position = position
 
     @override
     def trace(self, operation: Operation, effect: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, self._position, is_root=self._context is None)
-        return OnExit(Within(lambda env: traced.run(effect, env, self._parent())), traced.end)
+        traced = _Traced(self, operation, effect, self._position)
+        return OnExit(Within(traced.run), traced.end)
 
     @override
     def trace_stream(self, operation: Operation, opening: Any) -> AnyEffect:
-        traced = _Traced(self._instruments, operation, self._position)
-        return Within(lambda env: traced.open(opening, env, self._parent()))
+        return Within(_Traced(self, operation, opening, self._position).open)
 
     @override
     def activate(self, awaitable: Awaitable[_A]) -> Awaitable[_A]:
-        return awaitable if self._context is None else _Active(self._context, awaitable)
+        return awaitable if self.context is None else _Active(self.context, awaitable)
 
     @override
     def annotate(self, attributes: Mapping[str, AttributeValue]) -> None:
         if self._span is not None:
-            _guard(lambda: cast(Span, self._span).set_attributes(attributes))
+            _guard(self._span.set_attributes, attributes)
 
     @override
     def link(self, carrier: Mapping[str, str]) -> None:
         if self._span is not None:
-            _guard(lambda: self._link(cast(Span, self._span), carrier))
-
-    def _link(self, span: Span, carrier: Mapping[str, str]) -> None:
-        other = get_current_span(propagate.extract(carrier, Context())).get_span_context()
-        if other.is_valid and other.span_id != span.get_span_context().span_id:
-            span.add_link(other)
+            _guard(_link, self._span, carrier)
 
     @override
     def inject(self) -> dict[str, str]:
         carrier: dict[str, str] = {}
-        propagate.inject(carrier, context=self._parent())
+        propagate.inject(carrier, context=self.parent())
         return carrier
 
     @override
     def resume(self, carrier: Mapping[str, str], effect: Any) -> AnyEffect:
         context = propagate.extract(carrier)
-        inner = OtelTracer(self._instruments, context)
+        inner = OtelTracer(self.instruments, context)
         return Local(_with_current(context, effect), partial(_with_tracer, inner))
 
-    def _parent(self) -> Context:
-        return get_current() if self._context is None else self._context
+    def parent(self) -> Context:
+        """Return the context of the span, or the current context if the tracer has no span."""
+        return get_current() if self.context is None else self.context
+
+
+def _link(span: Span, carrier: Mapping[str, str]) -> None:
+    other = get_current_span(propagate.extract(carrier, Context())).get_span_context()
+    if other.is_valid and other.span_id != span.get_span_context().span_id:
+        span.add_link(other)
 
 
 def _with_tracer(tracer: Tracer, env: ContextOf[Any]) -> ContextOf[Any]:
     return ContextOf({**env.services, Tracer: tracer})
 
 
-def _guard(f: Callable[[], Any]) -> None:
-    """Run a function that must not stop the program. Log an exception without its message."""
+def _guard(f: Callable[..., object], *arguments: Any) -> None:
+    """Call a function that must not stop the program. Log an exception without its message."""
     try:
-        f()
+        f(*arguments)
     except Exception as error:
         _LOG.error("telemetry failed, and the program continues: %s", location_of(error))
 
@@ -233,83 +233,78 @@ class SpanInterceptor(Interceptor):
 
 
 @final
-class _Traced:
-    """An operation with its span."""
+class _Traced(msgspec.Struct, eq=False):
+    """An operation with its span, and the effect that does it."""
 
-    def __init__(
-        self, instruments: Instruments, operation: Operation, position: _Position, *, is_root: bool = False
-    ) -> None:
-        self._instruments = instruments
-        self._operation = operation
-        self._position = position
-        self._is_root = is_root
-        self._data = SpanData("", "internal", "", {})
-        self._span: Span | None = None
-        self._context: Context | None = None
-        self._is_own = True  # False if another library ends the span
-        self._began = 0.0
-        self._first: float | None = None
-        self._parts: list[Any] = []
+    tracer: OtelTracer
+    operation: Operation
+    source: Any
+    position: _Position
+    data: SpanData = _NO_DATA
+    span: Span | None = None
+    context: Context | None = None
+    is_own: bool = True  # False if another library ends the span
+    began: float = 0.0
+    first: float | None = None
+    parts: list[Any] = msgspec.field(default_factory=list[Any])
 
-    def run(self, effect: Any, env: ContextOf[Any], parent: Context) -> AnyEffect:
-        """Start the span, and return the effect inside the span."""
-        _guard(lambda: self._start(parent))
-        inner = self._inner(env)
-        return effect if inner is None else Local(_with_current(cast(Context, self._context), effect), lambda _: inner)
+    def run(self, env: ContextOf[Any]) -> AnyEffect:
+        """Start the span, and return the source inside the span."""
+        inner = self._start(env)
+        if inner is None:
+            return cast(AnyEffect, self.source)
+        return Local(_with_current(cast(Context, self.context), self.source), lambda _: inner)
 
-    def open(self, opening: Any, env: ContextOf[Any], parent: Context) -> AnyEffect:
+    def open(self, env: ContextOf[Any]) -> AnyEffect:
         """Start the span, and return the pull of a stream inside it. The span ends with the stream or its scope."""
         scope: Scope = env.fetch(Scope)
         token = scope.add(self._leave)
-        _guard(lambda: self._start(parent))
-        inner = self._inner(env)
+        inner = self._start(env)
         if inner is None:
             scope.remove(token)
-            return cast(AnyEffect, opening)
+            return cast(AnyEffect, self.source)
         tracer = inner.services[Tracer]
 
         def pull_in_span(pull: AnyEffect) -> AnyEffect:
             return Succeed(Fold(Local(pull, partial(_with_tracer, tracer)), self._fail, self._take))
 
-        return Fold(Local(opening, lambda _: inner), self._fail, pull_in_span)
-
-    def _inner(self, env: ContextOf[Any]) -> ContextOf[Any] | None:
-        if self._span is None or self._context is None:
-            return None
-        return _with_tracer(OtelTracer(self._instruments, self._context, self._span, self._inner_position()), env)
-
-    def _inner_position(self) -> _Position:
-        """Return the position of the work inside. The requests of a handler do not count for the agent."""
-        is_call = isinstance(self._operation, ToolExecution)
-        return _Position(None, self._position.conversation) if is_call else self._position
+        return Fold(Local(self.source, lambda _: inner), self._fail, pull_in_span)
 
     # -- start
 
-    def _start(self, parent: Context) -> None:
-        data = self._data = convention.start(self._operation)
+    def _start(self, env: ContextOf[Any]) -> ContextOf[Any] | None:
+        """Start the span, and return the services inside the span, or None if no span started."""
+        _guard(self._start_span)
+        span, context, position = self.span, self.context, self.position
+        if span is None or context is None:
+            return None
+        if isinstance(self.operation, ToolExecution):  # the requests of a handler do not count for the agent
+            position = _Position(None, position.conversation)
+        return _with_tracer(OtelTracer(self.tracer.instruments, context, span, position), env)
+
+    def _start_span(self) -> None:
+        instruments, operation, parent = self.tracer.instruments, self.operation, self.tracer.parent()
+        data = self.data = convention.start(operation)
         self._note_position(data.attributes)
-        self._began = perf_counter()
-        span = get_current_span(parent)
-        self._is_own = not (self._is_root and _is_same(span, self._operation))
-        if self._is_own:
-            kind = _KINDS[data.kind]
-            span = self._instruments.tracer.start_span(data.name, parent, kind, data.attributes)
-        elif span.is_recording():
+        self.began = perf_counter()
+        if self.tracer.context is None and _is_same(span := get_current_span(parent), operation):
+            self.is_own = False
             span.set_attributes(data.attributes)
-        self._span, self._context = span, set_span_in_context(span, parent)
-        content = self._instruments.content
-        if content.where == "span" and span.is_recording():
-            _show(span, content.before(self._operation))
+        else:
+            span = instruments.tracer.start_span(data.name, parent, _KINDS[data.kind], data.attributes)
+        self.span, self.context = span, set_span_in_context(span, parent)
+        if instruments.content.where == "span" and span.is_recording():
+            _show(span, instruments.content.before(operation))
 
     def _note_position(self, attributes: Attributes) -> None:
-        operation, position = self._operation, self._position
+        operation, position = self.operation, self.position
         known = attributes.get(convention.CONVERSATION)
         if isinstance(known, str):
-            self._position = _Position(position.agent, known)
-        elif position.conversation is not None and self._data.operation in convention.IN_CONVERSATIONS:
+            self.position = _Position(position.agent, known)
+        elif position.conversation is not None and self.data.operation in convention.IN_CONVERSATIONS:
             attributes[convention.CONVERSATION] = position.conversation
         if isinstance(operation, convention.AgentRun):
-            self._position = _Position(operation.name, position.conversation)
+            self.position = _Position(operation.name, position.conversation)
         elif position.agent is not None and isinstance(operation, ModelCall):
             position.requests += 1
         elif position.agent is not None and isinstance(operation, ToolExecution):
@@ -320,21 +315,21 @@ class _Traced:
 
     def _take(self, part: Any) -> AnyEffect:
         if part is END:
-            self._finish(Succeeded(tuple(self._parts)))
+            self._finish(Succeeded(tuple(self.parts)))
         else:
-            if self._first is None:
-                self._first = perf_counter() - self._began
-            if self._instruments.content.where != "off" or part.type in _TELLING:
-                self._parts.append(part)
+            if self.first is None:
+                self.first = perf_counter() - self.began
+            if self.tracer.instruments.content.where != "off" or part.type in _TELLING:
+                self.parts.append(part)
         return Succeed(part)
 
     def _fail(self, cause: Cause[Any]) -> None:
         self._finish(Failed(cause))
 
     def _leave(self, _: Exit[Any, Any]) -> EffectOf[None]:
-        if self._span is not None:
-            _guard(lambda: cast(Span, self._span).set_attribute(convention.INTERRUPTED, True))
-            self._finish(Succeeded(tuple(self._parts)))
+        if self.span is not None:
+            _guard(self.span.set_attribute, convention.INTERRUPTED, True)
+            self._finish(Succeeded(tuple(self.parts)))
         return _NOTHING
 
     # -- end
@@ -345,82 +340,77 @@ class _Traced:
         return _NOTHING
 
     def _finish(self, exit_: Exit[Any, Any]) -> None:
-        span, self._span = self._span, None
+        span, self.span = self.span, None
         if span is None:
             return
-        took = perf_counter() - self._began
-        _guard(lambda: self._tell(span, exit_, took))
-        if self._is_own:
+        took = perf_counter() - self.began
+        _guard(self._tell, span, exit_, took)
+        if self.is_own:
             _guard(span.end)
 
     def _tell(self, span: Span, exit_: Exit[Any, Any], took: float) -> None:
-        is_failed = isinstance(exit_, Failed)
-        found = (convention.fail if is_failed else convention.end)(self._operation, _end_of(exit_))
-        if self._first is not None:
-            found[convention.FIRST_PART] = self._first
-        span.set_attributes(found)
-        if convention.ERROR_TYPE in found and self._is_own:
-            span.set_status(Status(StatusCode.ERROR, self._description(exit_)))
-        self._measure(span, exit_, found, took)
-        self._record(span, exit_, found)
+        content = self.tracer.instruments.content
+        if isinstance(exit_, Failed):
+            found = convention.fail(self.operation, exit_.cause)
+        else:
+            found = convention.end(self.operation, exit_.value)
+        if self.first is not None:
+            found[convention.FIRST_PART] = self.first
+        if found:
+            span.set_attributes(found)
+        if convention.ERROR_TYPE in found and self.is_own:
+            # the message of an error is content, because it can repeat content
+            is_shown = content.where == "span"
+            message = content.message(exit_.cause) if is_shown and isinstance(exit_, Failed) else None
+            span.set_status(Status(StatusCode.ERROR, message))
+        duration = convention.DURATIONS.get(self.data.operation)
+        if duration is not None:
+            self._measure(span, exit_, found, duration, took)
+            self._record(span, exit_, found)
 
-    def _description(self, exit_: Exit[Any, Any]) -> str | None:
-        """Return the message of the error, which is content because it can repeat content."""
-        content = self._instruments.content
-        return content.message(exit_.cause) if isinstance(exit_, Failed) and content.where == "span" else None
-
-    def _measure(self, span: Span, exit_: Exit[Any, Any], found: Attributes, took: float) -> None:
-        duration = convention.DURATIONS.get(self._data.operation)
-        if duration is None:
-            return
-        histograms, context = self._instruments.histograms, self._context
-        both = {**self._data.attributes, **found}
-        attributes: Attributes = {name: both[name] for name in _OF_METRICS if name in both}
+    def _measure(self, span: Span, exit_: Exit[Any, Any], found: Attributes, duration: str, took: float) -> None:
+        histograms, operation, context = self.tracer.instruments.histograms, self.operation, self.context
+        attributes = {name: value for name, value in self.data.attributes.items() if name in _OF_METRICS}
+        attributes.update((name, value) for name, value in found.items() if name in _OF_METRICS)
         histograms[duration].record(took, attributes, context)
-        if self._first is not None:
-            histograms[convention.FIRST_PART_METRIC].record(self._first, attributes, context)
-        operation = self._operation
+        if self.first is not None:
+            histograms[convention.FIRST_PART_METRIC].record(self.first, attributes, context)
         if isinstance(operation, convention.AgentRun):
             named = {convention.AGENT: operation.name}
-            histograms[convention.AGENT_REQUESTS].record(self._position.requests, named, context)
-            histograms[convention.AGENT_CALLS].record(self._position.calls, named, context)
-        elif isinstance(exit_, Succeeded) and isinstance(operation, ModelCall | EmbeddingCall):
-            self._count(span, operation, exit_.value, attributes)
+            histograms[convention.AGENT_REQUESTS].record(self.position.requests, named, context)
+            histograms[convention.AGENT_CALLS].record(self.position.calls, named, context)
+        elif isinstance(operation, (ModelCall, EmbeddingCall)) and isinstance(exit_, Succeeded):
+            self._count(found, attributes)
+            usage = None if self.tracer.instruments.prices is None else convention.usage_of(exit_.value)
+            if usage is not None:
+                self._charge(span, operation.info, usage, attributes)
 
-    def _count(self, span: Span, operation: ModelCall | EmbeddingCall, value: Any, attributes: Attributes) -> None:
-        usage = convention.usage_of(value)
-        if usage is None:
-            return
-        self._count_tokens(operation, usage, attributes)
-        prices = self._instruments.prices
-        if prices is None:
-            return
-        if isinstance(operation, EmbeddingCall) and usage.output_tokens is None:
+    def _count(self, found: Attributes, attributes: Attributes) -> None:
+        """Record the counts of the provider. Skip unknown counts, because they are not zero."""
+        instruments, kind = self.tracer.instruments, self.data.operation
+        for attribute, counter in instruments.usage.items():
+            count: Any = found.get(attribute)
+            if count is None:
+                continue
+            metric = convention.TOKENS.get((kind, attribute))
+            if metric is not None:
+                instruments.histograms[metric].record(count, attributes, self.context)
+            if kind == "chat":
+                counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, self.context)
+
+    def _charge(self, span: Span, info: ModelInfo, usage: Usage, attributes: Attributes) -> None:
+        instruments, prices = self.tracer.instruments, cast(PriceTable, self.tracer.instruments.prices)
+        if self.data.operation == "embeddings" and usage.output_tokens is None:
             usage = msgspec.structs.replace(usage, output_tokens=0)
-        cost = prices.cost(operation.info, usage)
+        cost = prices.cost(info, usage)
         if cost is not None:
             span.set_attributes({convention.COST: float(cost), convention.CURRENCY: prices.currency})
-            self._instruments.cost.add(float(cost), {**attributes, convention.CURRENCY: prices.currency}, self._context)
-
-    def _count_tokens(self, operation: ModelCall | EmbeddingCall, usage: Usage, attributes: Attributes) -> None:
-        """Record the counts of the provider. Skip unknown counts, because they are not zero."""
-        histograms, context = self._instruments.histograms, self._context
-        counts = {"input": usage.input_tokens, "output": usage.output_tokens}
-        kind = "inference" if isinstance(operation, ModelCall) else "embeddings"
-        for way, count in counts.items():
-            metric = histograms.get(f"gen_ai.client.{kind}.operation.{way}_tokens")
-            if metric is not None and count is not None:
-                metric.record(count, attributes, context)
-        if kind == "embeddings":
-            return
-        of_any = {**attributes, "gen_ai.token.modality": "unknown"}
-        for attribute, count in convention.usage_attributes(usage).items():
-            self._instruments.usage[attribute].add(count, of_any, context)
+            instruments.cost.add(float(cost), {**attributes, convention.CURRENCY: prices.currency}, self.context)
 
     # -- content and events
 
     def _record(self, span: Span, exit_: Exit[Any, Any], found: Attributes) -> None:
-        content, operation = self._instruments.content, self._operation
+        content, operation = self.tracer.instruments.content, self.operation
         if content.where == "span" and span.is_recording() and isinstance(exit_, Succeeded):
             _show(span, content.after(operation, exit_.value))
         if not isinstance(operation, ModelCall):
@@ -429,38 +419,36 @@ class _Traced:
             recorded = content.before(operation)
             if isinstance(exit_, Succeeded):
                 recorded |= content.after(operation, exit_.value)
-            details = {**self._data.attributes, **found, **recorded}
+            details = {**self.data.attributes, **found, **recorded}
             self._emit("gen_ai.client.inference.operation.details", details, SeverityNumber.DEBUG)
         if isinstance(exit_, Failed) and convention.ERROR_TYPE in found:
             recorded = {"exception.type": convention.exception_type(exit_.cause)}
             message = content.message(exit_.cause)
             if message is not None:
                 recorded[convention.EXCEPTION_MESSAGE] = message
-            self._emit("gen_ai.client.operation.exception", {**self._data.attributes, **recorded}, SeverityNumber.WARN)
+            self._emit("gen_ai.client.operation.exception", {**self.data.attributes, **recorded}, SeverityNumber.WARN)
 
     def _emit(self, name: str, attributes: Any, severity: SeverityNumber) -> None:
-        self._instruments.logger.emit(
-            event_name=name, attributes=attributes, context=self._context, severity_number=severity
+        self.tracer.instruments.logger.emit(
+            event_name=name, attributes=attributes, context=self.context, severity_number=severity
         )
 
 
-_OF_METRICS: Final = (
-    convention.OPERATION,
-    convention.PROVIDER,
-    convention.REQUEST_MODEL,
-    convention.RESPONSE_MODEL,
-    convention.TOOL_NAME,
-    convention.TOOL_TYPE,
-    convention.AGENT,
-    convention.ERROR_TYPE,
-    "server.address",
-    "server.port",
+_OF_METRICS: Final = frozenset(
+    {
+        convention.OPERATION,
+        convention.PROVIDER,
+        convention.REQUEST_MODEL,
+        convention.RESPONSE_MODEL,
+        convention.TOOL_NAME,
+        convention.TOOL_TYPE,
+        convention.AGENT,
+        convention.ERROR_TYPE,
+        "server.address",
+        "server.port",
+    }
 )
 _TELLING: Final = frozenset({"finish", "response-metadata"})  # the parts of a stream without content
-
-
-def _end_of(exit_: Exit[Any, Any]) -> Any:
-    return exit_.cause if isinstance(exit_, Failed) else exit_.value
 
 
 def _is_dropped(span: Span) -> bool:
