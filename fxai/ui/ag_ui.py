@@ -27,8 +27,8 @@ and words the failures for both protocols. Source of the forms: `RunAgentInput` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Final, TypeAlias, final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 from typing_extensions import TypeVar
@@ -68,25 +68,6 @@ _ANSWER: Final[Mapping[str, Any]] = {
 @final
 class AgUiEncoder:
     """An encoder of the chunks of one run as events. It ends everything that it starts, for any chunks."""
-
-    __slots__ = (
-        "_approvals",
-        "_call_message",
-        "_calls",
-        "_count",
-        "_error",
-        "_in_step",
-        "_is_over",
-        "_known",
-        "_open_calls",
-        "_prefix",
-        "_run",
-        "_state_before",
-        "_steps",
-        "_texts",
-        "_thread",
-        "_waiting",
-    )
 
     def __init__(
         self,
@@ -132,16 +113,40 @@ class AgUiEncoder:
         """Return the events of a chunk. After the end of the run, return no events."""
         if self._is_over:
             return []
-        type_ = chunk["type"]
-        return self._encoding.get(type_, AgUiEncoder._custom)(self, chunk)
+        match chunk["type"]:
+            case "text-delta" | "reasoning-delta":
+                return self._add_text(chunk)
+            case "text-start" | "reasoning-start":
+                return self._start_text(chunk)
+            case "text-end" | "reasoning-end" as type_:
+                return self._close_text(type_.partition("-")[0], chunk["id"])
+            case "start-step":
+                return self._start_step()
+            case "finish-step":
+                return self._end_step()
+            case "start":
+                return self._start()
+            case "finish":
+                has_failed = self._error is not None and chunk.get("finishReason") == "error"
+                return self.end() if has_failed else [*self._close(), self._end_with(self._outcome())]
+            case "abort":
+                return [*self._close(), self._end_with({"type": "cancelled"})]
+            case "error":
+                self._error = chunk["errorText"]  # kept until the end, because a provider can continue after an error
+                return []
+            case _:
+                return self._encode_call(chunk)
 
     def end(self) -> list[AgUiEvent]:
         """Return the last events after the end of the stream. If the run has not ended, they report a failure."""
-        return [] if self._is_over else [*self._close(), self._fail(_CUT if self._error is None else self._error)]
+        if self._is_over:
+            return []
+        self._is_over = True
+        return [*self._close(), {"type": "RUN_ERROR", "message": _CUT if self._error is None else self._error}]
 
     # -- the run
 
-    def _start(self, _: Chunk) -> list[AgUiEvent]:
+    def _start(self) -> list[AgUiEvent]:
         named = {"threadId": self._thread, "runId": self._run}
         started: AgUiEvent = {"type": "RUN_STARTED", **named, "protocolVersion": PROTOCOL_VERSION}
         if self._known is None:
@@ -150,51 +155,34 @@ class AgUiEncoder:
         is_reported = self._state_before is not msgspec.UNSET
         return [started, shown, *([{"type": "STATE_SNAPSHOT", "snapshot": self._state_before}] if is_reported else [])]
 
-    def _finish(self, chunk: Chunk) -> list[AgUiEvent]:
-        if self._error is not None and chunk.get("finishReason") == "error":
-            return self.end()
-        return [*self._close(), self._end_with(self._outcome())]
-
-    def _abort(self, _: Chunk) -> list[AgUiEvent]:
-        return [*self._close(), self._end_with({"type": "cancelled"})]
-
-    def _note_error(self, chunk: Chunk) -> list[AgUiEvent]:
-        """Keep an error until the end of the run, because a provider can continue after an error."""
-        self._error = chunk["errorText"]
-        return []
-
-    def _fail(self, message: str) -> AgUiEvent:
-        self._is_over = True
-        return {"type": "RUN_ERROR", "message": message}
-
     def _end_with(self, outcome: dict[str, Any]) -> AgUiEvent:
         self._is_over = True
         return {"type": "RUN_FINISHED", "threadId": self._thread, "runId": self._run, "outcome": outcome}
 
     def _outcome(self) -> dict[str, Any]:
-        if self._approvals:
-            return {"type": "interrupt", "interrupts": [self._interrupt(*pair) for pair in self._approvals.items()]}
+        interrupts: list[dict[str, Any]] = []
+        for call_id, approval_id in self._approvals.items():
+            message = f"May {self._calls.get(call_id, 'the tool')} run?"
+            named = {"id": approval_id, "reason": "tool_call", "toolCallId": call_id, "message": message}
+            interrupts.append({**named, "responseSchema": dict(_ANSWER)})
+        if interrupts:
+            return {"type": "interrupt", "interrupts": interrupts}
         return {"type": "success", **({"pendingToolCallIds": list(self._waiting)} if self._waiting else {})}
-
-    def _interrupt(self, call_id: str, approval_id: str) -> dict[str, Any]:
-        message = f"May {self._calls.get(call_id, 'the tool')} run?"
-        named = {"id": approval_id, "reason": "tool_call", "toolCallId": call_id, "message": message}
-        return {**named, "responseSchema": dict(_ANSWER)}
 
     def _close(self) -> list[AgUiEvent]:
         """Return the ends of all open parts."""
         events = [event for key in list(self._texts) for event in self._close_text(*key)]
         events += [event for call_id in list(self._open_calls) for event in self._close_call(call_id)]
-        return [*events, *self._end_step({})]
+        return [*events, *self._end_step()]
 
     # -- steps
 
-    def _start_step(self, chunk: Chunk) -> list[AgUiEvent]:
-        ends = self._end_step(chunk)
+    def _start_step(self) -> list[AgUiEvent]:
+        ends = self._end_step()
         self._steps, self._in_step, self._call_message = self._steps + 1, True, None
         return [*ends, {"type": "STEP_STARTED", "stepName": f"step {self._steps}"}]
 
-    def _end_step(self, _: Chunk) -> list[AgUiEvent]:
+    def _end_step(self) -> list[AgUiEvent]:
         if not self._in_step:
             return []
         self._in_step = False
@@ -223,9 +211,6 @@ class AgUiEncoder:
         type_ = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
         return [*begun, {"type": type_, "messageId": self._texts[kind, chunk["id"]], "delta": chunk["delta"]}]
 
-    def _end_text(self, chunk: Chunk) -> list[AgUiEvent]:
-        return self._close_text(chunk["type"].partition("-")[0], chunk["id"])
-
     def _close_text(self, kind: str, id_: str) -> list[AgUiEvent]:
         message_id = self._texts.pop((kind, id_), None)
         if message_id is None:
@@ -245,6 +230,26 @@ class AgUiEncoder:
         named = {"toolCallId": call_id, "toolCallName": name, "parentMessageId": self._call_message}
         return [{"type": "TOOL_CALL_START", **named}]
 
+    def _encode_call(self, chunk: Chunk) -> list[AgUiEvent]:
+        match chunk["type"]:
+            case "tool-input-start":
+                return self._start_call(chunk)
+            case "tool-input-delta":
+                return self._add_params(chunk)
+            case "tool-input-available":
+                return self._end_params(chunk)
+            case "tool-approval-request":
+                self._approvals[chunk["toolCallId"]] = chunk["approvalId"]
+                return []
+            case "tool-output-available" if not chunk.get("preliminary"):
+                return self._result(chunk, _text_of(chunk["output"]))
+            case "tool-output-error":
+                return self._result(chunk, chunk["errorText"], isError=True)
+            case "tool-output-denied":
+                return self._result(chunk, "the call was denied", isDenied=True)
+            case _:
+                return [_custom(chunk)]
+
     def _add_params(self, chunk: Chunk) -> list[AgUiEvent]:
         call_id = chunk["toolCallId"]
         if call_id not in self._open_calls:
@@ -263,22 +268,6 @@ class AgUiEncoder:
         is_open = self._open_calls.pop(call_id, None) is not None
         return [{"type": "TOOL_CALL_END", "toolCallId": call_id}] if is_open else []
 
-    def _request(self, chunk: Chunk) -> list[AgUiEvent]:
-        self._approvals[chunk["toolCallId"]] = chunk["approvalId"]
-        return []
-
-    def _add_output(self, chunk: Chunk) -> list[AgUiEvent]:
-        if chunk.get("preliminary"):
-            value = {"toolCallId": chunk["toolCallId"], "output": chunk["output"]}
-            return [{"type": "CUSTOM", "name": "preliminary-output", "value": value}]
-        return self._result(chunk, _text_of(chunk["output"]))
-
-    def _fail_call(self, chunk: Chunk) -> list[AgUiEvent]:
-        return self._result(chunk, chunk["errorText"], isError=True)
-
-    def _deny_call(self, chunk: Chunk) -> list[AgUiEvent]:
-        return self._result(chunk, "the call was denied", isDenied=True)
-
     def _result(self, chunk: Chunk, content: str, **metadata: bool) -> list[AgUiEvent]:
         call_id = chunk["toolCallId"]
         self._waiting.pop(call_id, None)
@@ -287,38 +276,19 @@ class AgUiEncoder:
         event = {"type": "TOOL_CALL_RESULT", **named, **({"metadata": metadata} if metadata else {})}
         return [*self._close_call(call_id), event]
 
-    # -- other parts
 
-    def _state(self, chunk: Chunk) -> list[AgUiEvent]:
-        return [{"type": "STATE_SNAPSHOT", "snapshot": chunk["data"]}]
-
-    def _custom(self, chunk: Chunk) -> list[AgUiEvent]:
-        type_ = chunk["type"]
-        if not type_.startswith("data-"):
-            value = {name: value for name, value in chunk.items() if name != "type"}
-            return [{"type": "CUSTOM", "name": type_, "value": value}]
-        event: AgUiEvent = {"type": "CUSTOM", "name": type_.removeprefix("data-"), "value": chunk["data"]}
-        return [{**event, "metadata": {"id": chunk["id"]}} if "id" in chunk else event]
-
-    _encoding: ClassVar[Mapping[str, Callable[[Any, Chunk], list[AgUiEvent]]]] = {
-        "start": _start,
-        "finish": _finish,
-        "abort": _abort,
-        "error": _note_error,
-        "start-step": _start_step,
-        "finish-step": _end_step,
-        **dict.fromkeys(("text-start", "reasoning-start"), _start_text),
-        **dict.fromkeys(("text-delta", "reasoning-delta"), _add_text),
-        **dict.fromkeys(("text-end", "reasoning-end"), _end_text),
-        "tool-input-start": _start_call,
-        "tool-input-delta": _add_params,
-        "tool-input-available": _end_params,
-        "tool-approval-request": _request,
-        "tool-output-available": _add_output,
-        "tool-output-error": _fail_call,
-        "tool-output-denied": _deny_call,
-        "data-state": _state,
-    }
+def _custom(chunk: Chunk) -> AgUiEvent:
+    """Return the event of a part that has no own kind of event, or of the state."""
+    type_ = chunk["type"]
+    if type_ == "data-state":
+        return {"type": "STATE_SNAPSHOT", "snapshot": chunk["data"]}
+    if type_ == "tool-output-available":
+        value = {"toolCallId": chunk["toolCallId"], "output": chunk["output"]}
+        return {"type": "CUSTOM", "name": "preliminary-output", "value": value}
+    if not type_.startswith("data-"):
+        return {"type": "CUSTOM", "name": type_, "value": {name: chunk[name] for name in chunk if name != "type"}}
+    event: AgUiEvent = {"type": "CUSTOM", "name": type_.removeprefix("data-"), "value": chunk["data"]}
+    return {**event, "metadata": {"id": chunk["id"]}} if "id" in chunk else event
 
 
 def _text_of(data: Any) -> str:

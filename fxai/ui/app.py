@@ -88,8 +88,8 @@ _E = TypeVar("_E")
 _LOG: Final = logging.getLogger("fxai.ui")
 _MOST_LISTED: Final = 200
 _STOPPING: Final = 5.0  # seconds
+_OPTIONS: Final = AppOptions()
 _SMALL: Final = 64 * 1024  # bytes of a body without messages
-_PARAMETERS: Final = AppOptions()
 _HEADERS: Final = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
 
 
@@ -173,13 +173,14 @@ class ChatApp:
         streams: StreamStore | None = None,
         identify: Identify | None = None,
         authorize: Authorize | None = None,
-        options: AppOptions = _PARAMETERS,
+        options: AppOptions = _OPTIONS,
     ) -> None:
         """Create an application. `chat_app` is the same function with types."""
         if identify is None and not set(options.hosts) <= set(LOOPBACK):
             advice = "Pass identify=, such as bearer_token(…), to identify users."
             raise ValueError(f"other machines can reach the hosts {', '.join(options.hosts)}. {advice}")
         self._answerer: Answerer = answerer
+        self._tools: Sequence[AnyTool] = answerer.tools if isinstance(answerer, Agent) else ()
         self._layer = layer or LayerOf.empty()
         self._conversations = conversations or Conversations.in_process()
         self._streams = streams or StreamStore.in_process()
@@ -192,16 +193,17 @@ class ChatApp:
         self._active: _Active | None = None
         self._loop: object = None
         self._alone: tuple[asyncio.Task[None], anyio.Event] | None = None  # the task if no server runs the lifespan
+        origins = [one for one in options.origins if one != "*"]  # Starlette would allow every origin
         cross_origin = Middleware(
             CORSMiddleware,
-            allow_origins=[one for one in options.origins if one != "*"],  # Starlette would allow every origin
+            allow_origins=origins,
             allow_methods=("GET", "POST", "PATCH", "DELETE"),
             allow_headers=("authorization", "content-type"),
             expose_headers=("x-fxai-error", "x-vercel-ai-ui-message-stream"),
         )
         self._starlette = Starlette(
             routes=self._routes(),
-            middleware=[cross_origin],
+            middleware=[cross_origin] if origins else [],
             exception_handlers={RefusedError: lambda _, refused: _refusal(cast("RefusedError", refused))},
             lifespan=lambda _: self.lifespan(),
         )
@@ -292,11 +294,6 @@ class ChatApp:
             self._active.stopping.set()
             await self._alone[0]
 
-    @property
-    def _tools(self) -> Sequence[AnyTool]:
-        """The tools that the application knows before it answers a turn."""
-        return self._answerer.tools if isinstance(self._answerer, Agent) else ()
-
     # -- requests
 
     def _routes(self) -> list[Route]:
@@ -350,13 +347,12 @@ class ChatApp:
 
     async def _find_owner(self, user: str, action: Action, id_: str) -> str | None:
         """Return the owner, or None, if the user may do this. The user owns a conversation that does not exist."""
-        known: ConversationSummary | None = await self._ask(self._conversations.summary(_conversation_id(id_)))
-        await self._permit(Access(user, action, id_, user if known is None else known.owner))
-        return None if known is None else known.owner
-
-    async def _permit(self, access: Access) -> None:
-        if not await self._is_allowed(access):
+        if not is_id(id_):
             raise unknown_conversation()
+        known: ConversationSummary | None = await self._ask(self._conversations.summary(id_))
+        if not await self._is_allowed(Access(user, action, id_, user if known is None else known.owner)):
+            raise unknown_conversation()
+        return None if known is None else known.owner
 
     async def _is_allowed(self, access: Access) -> bool:
         return bool(await refuse_foreign(_value_of(self._authorize(access))))
@@ -390,7 +386,11 @@ class ChatApp:
         """Start a turn and return its id, if the user may write to the conversation."""
         active = await self._start()
         owner = await self._find_owner(user, "write", id_)
-        self._count(active, user)
+        running = sum(one == user for one in active.jobs.values())
+        if running >= self._options.running_turns or len(active.jobs) >= self._options.all_turns:
+            text = "too many answers are in progress. Wait for one to finish, or stop it."
+            raise RefusedError(429, "running", text, retry_after=5.0)
+        self._rate.take(user)
         job = ChatJob(
             id_,
             user,
@@ -432,13 +432,6 @@ class ChatApp:
     def _ag_ui_events(self, asked: RunInput, turn_id: str | None, encoder: AgUiEncoder) -> Response:
         events = StreamOf.make(NOTHING) if turn_id is None else self._streams.read(asked.id, turn_id)
         return EventStream(translate_stream(encoder, events), EVENT_HEADERS, self._options.heartbeat)
-
-    def _count(self, active: _Active, user: str) -> None:
-        running = sum(one == user for one in active.jobs.values())
-        if running >= self._options.running_turns or len(active.jobs) >= self._options.all_turns:
-            text = "too many answers are in progress. Wait for one to finish, or stop it."
-            raise RefusedError(429, "running", text, retry_after=5.0)
-        self._rate.take(user)
 
     async def _work(self, active: _Active, job: ChatJob) -> None:
         try:
@@ -557,23 +550,19 @@ class ChatApp:
         ]
         examples = (example.request for tool in self._tools for example in tool.input_examples[:2])
         limits = self._options.limits
+        supplied = (await (await self._start()).services.run(fx.context())).find(LanguageModel)
+        model = None if supplied is None else supplied.info
         return JSONResponse(
             {
                 "name": name,
                 "title": self._options.title or name or "Chat",
                 "version": self._options.stream.version,
-                "model": await self._model(),
+                "model": "" if model is None else model.model,
                 "tools": listed,
                 "suggestions": list(self._options.suggestions or filter(None, examples)),
                 "files": {"count": limits.files, "bytes": limits.bytes * 3 // 4, "types": list(limits.media_types)},
             }
         )
-
-    async def _model(self) -> str:
-        """Return the name of the model that the application supplies, or an empty string if it supplies none."""
-        found = (await (await self._start()).services.run(fx.context())).find(LanguageModel)
-        info = None if found is None else found.info
-        return "" if info is None else info.model
 
     async def _page(self, request: Request, _: str) -> Response:
         found = page_file(request.path_params["path"], request.headers) if self._options.page else None
@@ -584,12 +573,6 @@ class ChatApp:
     @override
     def __repr__(self) -> str:
         return f"chat_app({self._answerer!r})"
-
-
-def _conversation_id(id_: str) -> str:
-    if not is_id(id_):
-        raise unknown_conversation()
-    return id_
 
 
 def _require(read: Result[_A, Refusal]) -> _A:

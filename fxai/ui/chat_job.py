@@ -7,12 +7,13 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeAlias, final
 
 import anyio
-from returns.result import Result, Success
+import msgspec
+from returns.result import Failure, Result
 
 from fxai.effects.cause import Failed
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Succeed, Sync
+from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Sync
 from fxai.effects.runtime import Runtime
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
@@ -44,57 +45,35 @@ def with_signer(key: ApprovalKey, ledger: ApprovalLedger, context: ContextOf[Any
 
 
 @final
-class ChatJob:
+class ChatJob(msgspec.Struct, eq=False):
     """A request for a turn."""
 
-    def __init__(
-        self,
-        conversation_id: str,
-        user: str,
-        owner: str | None,
-        accept: Accept,
-        body: Mapping[str, Any],
-        answerer: Answerer,
-        conversations: Conversations,
-        streams: StreamStore,
-        *,
-        options: StreamOptions,
-        on_leave: OnLeave,
-        pages: TurnPages | None = None,
-    ) -> None:
-        """Create a job.
-
-        Args:
-            conversation_id: The id of the conversation.
-            user: The user who sends the request.
-            owner: The owner of the conversation at the time of the authorization, or None if it did not exist. If the
-                owner has changed since then, the job refuses the request with "unknown".
-            accept: Function that accepts or refuses the request for the present conversation.
-            body: The other members of the request, for the answerer.
-            answerer: The answerer of the turn.
-            conversations: The store of the turn.
-            streams: The store of the stream.
-            options: The options for the parts of the run that clients receive.
-            on_leave: Action after all readers of the turn have disconnected.
-            pages: The registry for the page of the turn while it runs.
-        """
-        self._id = conversation_id
-        self._user = user
-        self._owner = user if owner is None else owner
-        self._accept = accept
-        self._body = body
-        self._answerer = answerer
-        self._conversations = conversations
-        self._streams = streams
-        self._options = options
-        self._on_leave: OnLeave = on_leave
-        self._pages = pages
-        self.turn_id: str = secrets.token_urlsafe(12)
-        """The id of the turn."""
-        self.begun: anyio.Event = anyio.Event()
-        """An event that is set when the turn starts or is refused."""
-        self.refused: RefusedError | None = None
-        """The refusal of the turn, or None."""
+    conversation_id: str
+    """The id of the conversation."""
+    user: str
+    """The user who sends the request."""
+    owner: str | None
+    """The owner of the conversation at the time of the authorization, or None if it did not exist. If the owner has
+    changed since then, the job refuses the request with "unknown"."""
+    accept: Accept
+    """Accepts or refuses the request for the present conversation."""
+    body: Mapping[str, Any]
+    """The other members of the request, for the answerer."""
+    answerer: Answerer
+    conversations: Conversations
+    streams: StreamStore
+    options: StreamOptions
+    """The options for the parts of the run that clients receive."""
+    on_leave: OnLeave
+    """Action after all readers of the turn have disconnected."""
+    pages: TurnPages | None = None
+    """The registry for the page of the turn while it runs."""
+    turn_id: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(12))
+    """The id of the turn."""
+    begun: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    """An event that is set when the turn starts or is refused."""
+    refused: RefusedError | None = None
+    """The refusal of the turn, or None."""
 
     async def run(self, services: Runtime[Any]) -> None:
         """Run the turn in the current task. Report errors to the client and to the log."""
@@ -108,7 +87,7 @@ class ChatJob:
             if failures:
                 self._refuse(failures[0])
                 return
-            log_failure(self.turn_id, self._id, end.cause)
+            log_failure(self.turn_id, self.conversation_id, end.cause)
         self._refuse(RefusedError(500, "failed", "the turn could not start. The log of the server states the reason."))
 
     def _refuse(self, refused: RefusedError) -> None:
@@ -117,29 +96,35 @@ class ChatJob:
             self.begun.set()
 
     def _run(self) -> Generator[AnyEffect, Any, None]:
-        id_ = self._id
+        id_ = self.conversation_id
         yield self._hold(_PATIENCE)
         now: float = (yield Fetch(Clock)).now()
-        conversation: Conversation | None = yield self._conversations.load(id_)
-        accepted: Accepted = yield self._read(conversation)
+        conversation: Conversation | None = yield self.conversations.load(id_)
+        if conversation is not None and conversation.owner != (self.user if self.owner is None else self.owner):
+            yield fail(unknown_conversation())
+        found = self.accept(conversation, lambda: secrets.token_urlsafe(12))
+        if isinstance(found, Failure):
+            refusal = found.failure()
+            yield fail(RefusedError(refusal.status, refusal.code, str(refusal)))
+        accepted = found.unwrap()
         turn = self._turn(conversation, accepted)
         added = accepted.late + accepted.added
         record = Turn.make(turn.id, accepted.parent, accepted.user, accepted.message_id, added, now)
-        yield self._conversations.begin(id_, self._user, record)
-        writer = yield self._streams.open(id_, turn.id, most_ahead=_AHEAD if self._on_leave == "cancel" else None)
+        yield self.conversations.begin(id_, self.user, record)
+        writer = yield self.streams.open(id_, turn.id, most_ahead=_AHEAD if self.on_leave == "cancel" else None)
         run = TurnRun(
-            self._answerer,
+            self.answerer,
             turn,
             record,
-            self._conversations,
+            self.conversations,
             writer,
-            options=self._options,
-            on_leave=self._on_leave,
+            options=self.options,
+            on_leave=self.on_leave,
             before=accepted.before,
-            pages=self._pages,
+            pages=self.pages,
             late=accepted.late,
         )
-        key, ledger = yield self._conversations.signer()
+        key, ledger = yield self.conversations.signer()
         yield Sync(self.begun.set)
         yield Local(run.execute(), lambda context: in_threads(with_signer(key, ledger, context)))
 
@@ -151,27 +136,18 @@ class ChatJob:
                 return fail(error)
             return self._hold(tries - 1).delay(_PAUSE) if tries > 1 else fail(RefusedError(409, "busy", str(error)))
 
-        held: EffectOf[None, Any, Any] = self._conversations.hold(self._id)
+        held: EffectOf[None, Any, Any] = self.conversations.hold(self.conversation_id)
         return held.catch_all(again)
-
-    def _read(self, conversation: Conversation | None) -> EffectOf[Accepted, RefusedError]:
-        if conversation is not None and conversation.owner != self._owner:
-            return fail(unknown_conversation())
-        found = self._accept(conversation, lambda: secrets.token_urlsafe(12))
-        if isinstance(found, Success):
-            return Succeed(found.unwrap())
-        refusal = found.failure()
-        return fail(RefusedError(refusal.status, refusal.code, str(refusal)))
 
     def _turn(self, conversation: Conversation | None, accepted: Accepted) -> ChatTurn:
         goes_on = conversation is not None and accepted.parent is not None
         history = conversation.history(accepted.parent) if conversation is not None and goes_on else Prompt.empty
         return ChatTurn(
-            self._user,
-            self._id,
+            self.user,
+            self.conversation_id,
             self.turn_id,
             Prompt(insert_late(history + accepted.late)) if len(accepted.late) else history,
             accepted.added,
             conversation.state(accepted.parent) if conversation is not None and goes_on else None,
-            self._body,
+            self.body,
         )

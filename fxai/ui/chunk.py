@@ -203,7 +203,10 @@ class ChunkEncoder:
         # results of approved calls come before the first step, because they belong to the earlier message
         is_early = isinstance(part, ToolResult) and part.id not in self._started
         chunks = self._encode(part)
-        return [*self._start_step(), *chunks] if chunks and not is_early else chunks
+        if not chunks or is_early or self._in_step:
+            return chunks
+        self._in_step = True
+        return [_chunk("start-step"), *chunks]
 
     def _encode(self, part: Any) -> list[Chunk]:
         match part.type:
@@ -227,12 +230,6 @@ class ChunkEncoder:
                 return []
 
     # -- steps
-
-    def _start_step(self) -> list[Chunk]:
-        if self._in_step:
-            return []
-        self._in_step = True
-        return [_chunk("start-step")]
 
     def _end_step(self) -> list[Chunk]:
         if not self._in_step:

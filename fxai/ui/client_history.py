@@ -175,7 +175,9 @@ def _difference(part: Part, known: Part) -> tuple[str, str] | None:
     """Return the location and the description of a difference between two calls, or None."""
     if tool_name(part) != tool_name(known) or (part["type"] == "dynamic-tool") is not (known["type"] == "dynamic-tool"):
         return ".type", "the stored call is of another tool"
-    if part["state"] != "input-streaming" and not _is_same_input(part, known):
+    given = part.get("input", part.get("rawInput"))
+    is_whole = part["state"] != "input-streaming" and given is not None
+    if is_whole and not _is_same(given, known.get("input", known.get("rawInput"))):
         return ".input", "the arguments differ from the stored call"
     if known["state"] in _OPEN:
         return None  # other differences are answers, which `read_answers` checks
@@ -186,11 +188,6 @@ def _difference(part: Part, known: Part) -> tuple[str, str] | None:
     if part["state"] == "output-error" and part["errorText"] != known.get("errorText"):
         return ".errorText", "the stored failure differs"
     return _approval_difference(part, known)
-
-
-def _is_same_input(part: Part, known: Part) -> bool:
-    given = part.get("input", part.get("rawInput"))
-    return given is None or _is_same(given, known.get("input", known.get("rawInput")))
 
 
 def _is_same(sent: Any, known: Any) -> bool:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any, final
 
 import anyio
+import msgspec
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
 from fxai.effects.stream import StreamOf
@@ -25,18 +26,24 @@ class EventStream(Response):
 
     def __init__(self, events: StreamOf[bytes, Any, None], headers: Mapping[str, str], heartbeat: float) -> None:
         """Create a response from events. It sends a comment after `heartbeat` seconds without an event."""
-        super().__init__(headers=dict(headers))
-        del self.headers["content-length"]
+        self.status_code = 200
+        self.init_headers(headers)
         self._events = events
         self._heartbeat = heartbeat
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = _Sending(send)
+
+        async def until_gone(scope: anyio.CancelScope) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            scope.cancel()
+
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(_until_gone, receive, group.cancel_scope)
+                group.start_soon(until_gone, group.cancel_scope)
                 group.start_soon(sending.beat, self._heartbeat)
                 async with self._events.iterate() as batches:
                     async for batch in batches:
@@ -47,29 +54,22 @@ class EventStream(Response):
             pass
 
 
-async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
-    message: Message = {"type": ""}
-    while message["type"] != "http.disconnect":
-        message = await receive()
-    scope.cancel()
-
-
-class _Sending:
+@final
+class _Sending(msgspec.Struct, eq=False):
     """A sender of the pieces of a body, one at a time."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._lock = anyio.Lock()
-        self._sent = 0
+    to_client: Send
+    lock: anyio.Lock = msgspec.field(default_factory=lambda: anyio.Lock(fast_acquire=True))
+    sent: int = 0  # pieces
 
     async def send(self, body: bytes, *, more: bool = True) -> None:
-        async with self._lock:
-            self._sent += 1
-            await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        async with self.lock:
+            self.sent += 1
+            await self.to_client({"type": "http.response.body", "body": body, "more_body": more})
 
     async def beat(self, seconds: float) -> None:
         while True:
-            before = self._sent
+            before = self.sent
             await anyio.sleep(seconds)
-            if self._sent == before:
+            if self.sent == before:
                 await self.send(_BEAT)

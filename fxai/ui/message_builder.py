@@ -12,8 +12,8 @@ of the rules: `processUIMessageStream` of the package `ai` of the npm registry, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, final
+from collections.abc import Mapping
+from typing import Any, Final, final
 
 import msgspec
 
@@ -117,7 +117,90 @@ class MessageBuilder:
             if required if name not in chunk else kind and not isinstance(chunk[name], kind):
                 fault = next(member_faults(chunk, _DATA if form is None else form))
                 raise ChunkError(f"Type validation failed: {type_}{fault}")
-        self._adding.get(type_, MessageBuilder._add_data)(self, chunk)
+        self._apply(type_, chunk)
+
+    def _apply(self, type_: str, chunk: Chunk) -> None:
+        match type_:
+            case "text-delta" | "reasoning-delta":
+                text = self._text(chunk)
+                text.pieces.append(chunk["delta"])
+                _set(text.part, providerMetadata=chunk.get("providerMetadata"))
+            case "text-start" | "reasoning-start":
+                self._start_text(chunk)
+            case "text-end" | "reasoning-end":
+                self._end_text(chunk)
+            case "start-step":
+                self._close_inputs()
+                self._push({"type": "step-start"})
+            case "finish-step":
+                pass  # the next step starts with its own chunk
+            case "reset-step":
+                self._reset_step()
+            case "file" | "reasoning-file" | "source-url" | "source-document" | "custom" | "steering-message":
+                names = ("type", *(name.removesuffix("?") for name in _CHUNKS[type_]))
+                self._push({name: chunk[name] for name in names if name in chunk})
+            case _ if type_.startswith("data-"):
+                self._add_data(chunk)
+            case _ if type_.startswith("tool-"):
+                self._apply_to_call(type_, chunk)
+            case _:
+                self._apply_to_message(type_, chunk)
+
+    def _apply_to_message(self, type_: str, chunk: Chunk) -> None:
+        match type_:
+            case "start":
+                self._id = chunk.get("messageId", self._id)
+            case "finish":
+                self.finished = True
+            case "error":
+                self.error = chunk["errorText"]
+            case "abort":
+                self.aborted = True
+            case _:
+                pass  # message-metadata
+        metadata = chunk.get("messageMetadata") if type_ in ("start", "finish", "message-metadata") else None
+        if metadata is not None:
+            known = self._metadata
+            self._metadata = _merge(known, metadata) if is_object(known) and is_object(metadata) else metadata
+
+    def _apply_to_call(self, type_: str, chunk: Chunk) -> None:
+        match type_:
+            case "tool-input-start":
+                self._close_input(chunk)
+                part = self._set_call(chunk, "input-streaming", inputEncoding=chunk.get("inputEncoding"))
+                self._inputs[chunk["toolCallId"]] = _Text(part, is_input=True)
+            case "tool-input-delta":
+                found = self._inputs.get(chunk["toolCallId"])
+                if found is None:
+                    id_ = chunk["toolCallId"]
+                    raise ChunkError(f"tool-input-delta of the call {id_!r}: the step has no open tool-input-start")
+                found.pieces.append(chunk["inputTextDelta"])
+            case "tool-input-available":
+                self._close_input(chunk)
+                self._set_call(chunk, "input-available")["input"] = chunk["input"]
+            case "tool-input-error":
+                self._close_input(chunk)
+                known = self._step.get((chunk["toolCallId"], None))
+                dynamic = bool(chunk.get("dynamic")) if known is None else known["type"] == "dynamic-tool"
+                part = self._set_call({**chunk, "dynamic": dynamic}, "output-error", errorText=chunk["errorText"])
+                part["input"] = chunk["input"]
+            case "tool-approval-request":
+                self._request(chunk)
+            case "tool-approval-response":
+                self._respond(chunk)
+            case "tool-output-denied":
+                self._call(chunk)["state"] = "output-denied"
+            case "tool-output-available":
+                part = self._call(chunk)
+                given = {"input": part["input"]} if "input" in part else {}
+                _change(part, chunk, "output-available", preliminary=chunk.get("preliminary"))
+                part.update(given, output=chunk["output"])
+            case _:  # tool-output-error
+                part = self._call(chunk)
+                names = ("input",) if part["type"] == "dynamic-tool" else ("input", "rawInput")
+                given = {name: part[name] for name in names if name in part}
+                _change(part, chunk, "output-error", errorText=chunk["errorText"])
+                part.update(given)
 
     def _note_all(self) -> None:
         for index in (self._calls, self._step, self._data):
@@ -143,36 +226,9 @@ class MessageBuilder:
 
     # -- the message
 
-    def _start(self, chunk: Chunk) -> None:
-        self._id = chunk.get("messageId", self._id)
-        self._add_metadata(chunk)
-
-    def _finish(self, chunk: Chunk) -> None:
-        self.finished = True
-        self._add_metadata(chunk)
-
-    def _add_metadata(self, chunk: Chunk) -> None:
-        metadata = chunk.get("messageMetadata")
-        if metadata is not None:
-            known = self._metadata
-            self._metadata = _merge(known, metadata) if is_object(known) and is_object(metadata) else metadata
-
-    def _fail(self, chunk: Chunk) -> None:
-        self.error = chunk["errorText"]
-
-    def _abort(self, _: Chunk) -> None:
-        self.aborted = True
-
     # -- steps, text, attachments
 
-    def _start_step(self, _: Chunk) -> None:
-        self._close_inputs()
-        self._push({"type": "step-start"})
-
-    def _pass(self, _: Chunk) -> None:
-        """Do nothing. The next step starts with its own chunk."""
-
-    def _reset_step(self, _: Chunk) -> None:
+    def _reset_step(self) -> None:
         for text in self._texts.values():
             text.join()
         self._texts.clear()
@@ -193,11 +249,6 @@ class MessageBuilder:
         _set(part, providerMetadata=chunk.get("providerMetadata"))
         self._texts[kind, chunk["id"]] = _Text(part)
 
-    def _add_text(self, chunk: Chunk) -> None:
-        text = self._text(chunk)
-        text.pieces.append(chunk["delta"])
-        _set(text.part, providerMetadata=chunk.get("providerMetadata"))
-
     def _end_text(self, chunk: Chunk) -> None:
         text = self._text(chunk)
         text.join()
@@ -212,10 +263,6 @@ class MessageBuilder:
             raise ChunkError(f"{chunk['type']} with the id {chunk['id']!r}: no {kind}-start came before it")
         return found
 
-    def _attach(self, chunk: Chunk) -> None:
-        names = ("type", *(name.removesuffix("?") for name in _CHUNKS[chunk["type"]]))
-        self._push({name: chunk[name] for name in names if name in chunk})
-
     def _add_data(self, chunk: Chunk) -> None:
         if chunk.get("transient"):
             return
@@ -226,29 +273,6 @@ class MessageBuilder:
             self._push({name: value for name, value in chunk.items() if name != "transient"})
 
     # -- calls
-
-    def _start_input(self, chunk: Chunk) -> None:
-        self._close_input(chunk)
-        part = self._set_call(chunk, "input-streaming", inputEncoding=chunk.get("inputEncoding"))
-        self._inputs[chunk["toolCallId"]] = _Text(part, is_input=True)
-
-    def _add_input(self, chunk: Chunk) -> None:
-        found = self._inputs.get(chunk["toolCallId"])
-        if found is None:
-            id_ = chunk["toolCallId"]
-            raise ChunkError(f"tool-input-delta of the call {id_!r}: the step has no open tool-input-start")
-        found.pieces.append(chunk["inputTextDelta"])
-
-    def _end_input(self, chunk: Chunk) -> None:
-        self._close_input(chunk)
-        self._set_call(chunk, "input-available")["input"] = chunk["input"]
-
-    def _refuse_input(self, chunk: Chunk) -> None:
-        self._close_input(chunk)
-        known = self._step.get((chunk["toolCallId"], None))
-        dynamic = bool(chunk.get("dynamic")) if known is None else known["type"] == "dynamic-tool"
-        part = self._set_call({**chunk, "dynamic": dynamic}, "output-error", errorText=chunk["errorText"])
-        part["input"] = chunk["input"]
 
     def _close_input(self, chunk: Chunk) -> None:
         """End the arguments of a call."""
@@ -300,49 +324,6 @@ class MessageBuilder:
         _set(part["approval"], reason=chunk.get("reason"))
         executed, metadata = chunk.get("providerExecuted"), chunk.get("providerMetadata")
         _set(part, providerExecuted=executed, callProviderMetadata=metadata)
-
-    def _deny(self, chunk: Chunk) -> None:
-        self._call(chunk)["state"] = "output-denied"
-
-    def _end_call(self, chunk: Chunk) -> None:
-        part = self._call(chunk)
-        given = {"input": part["input"]} if "input" in part else {}
-        _change(part, chunk, "output-available", preliminary=chunk.get("preliminary"))
-        part.update(given, output=chunk["output"])
-
-    def _fail_call(self, chunk: Chunk) -> None:
-        part = self._call(chunk)
-        names = ("input",) if part["type"] == "dynamic-tool" else ("input", "rawInput")
-        given = {name: part[name] for name in names if name in part}
-        _change(part, chunk, "output-error", errorText=chunk["errorText"])
-        part.update(given)
-
-    _adding: ClassVar[Mapping[str, Callable[[Any, Chunk], None]]] = {
-        "start": _start,
-        "finish": _finish,
-        "message-metadata": _add_metadata,
-        "error": _fail,
-        "abort": _abort,
-        "start-step": _start_step,
-        "finish-step": _pass,
-        "reset-step": _reset_step,
-        **dict.fromkeys(("text-start", "reasoning-start"), _start_text),
-        **dict.fromkeys(("text-delta", "reasoning-delta"), _add_text),
-        **dict.fromkeys(("text-end", "reasoning-end"), _end_text),
-        **dict.fromkeys(
-            ("file", "reasoning-file", "source-url", "source-document", "custom", "steering-message"),
-            _attach,
-        ),
-        "tool-input-start": _start_input,
-        "tool-input-delta": _add_input,
-        "tool-input-available": _end_input,
-        "tool-input-error": _refuse_input,
-        "tool-approval-request": _request,
-        "tool-approval-response": _respond,
-        "tool-output-denied": _deny,
-        "tool-output-available": _end_call,
-        "tool-output-error": _fail_call,
-    }
 
 
 _OPEN: Final = ("input-streaming", "input-available", "approval-requested", "approval-responded")

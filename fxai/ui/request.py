@@ -155,7 +155,9 @@ class ChatRequest(msgspec.Struct, frozen=True):
         for name, is_right, expected in _HEAD:
             if not is_right(data.get(name)):
                 return Failure(Refusal("invalid", name, f"expected {expected}"))
-        messages = _read_messages(data)
+        messages = read_messages(data.get("messages"), "/messages")
+        if "message" in data and "messages" not in data:
+            messages = read_message(data["message"], "/message").map(lambda message: (message,))
         if not isinstance(messages, Success):
             return Failure(refuse_form(messages.failure()))
         rest = {name: value for name, value in data.items() if name not in _OWN}
@@ -178,12 +180,6 @@ _HEAD: Final[tuple[tuple[str, Callable[[object], bool], str], ...]] = (
     ("trigger", lambda value: value is None or value in _TRIGGERS, '"submit-message" or "regenerate-message"'),
     ("messageId", lambda value: value is None or isinstance(value, str), "string"),
 )
-
-
-def _read_messages(data: dict[str, Any]) -> Result[tuple[UIMessage, ...], DecodeFailure]:
-    if "message" in data and "messages" not in data:
-        return read_message(data["message"], "/message").map(lambda message: (message,))
-    return read_messages(data.get("messages"), "/messages")
 
 
 def refuse_form(failure: DecodeFailure) -> Refusal:
@@ -251,7 +247,7 @@ def accept(
     """
     try:
         known = conversation or Conversation(request.id, "", "", 0.0, 0.0)
-        return Success(_Acceptance(request, known, new_id, limits, tools).accept())
+        return Success(_Acceptance(request, known, new_id, limits, {tool.name: tool for tool in tools}).accept())
     except RefusalError as refused:
         return Failure(refused.refusal)
     except HistoryError as fault:
@@ -266,70 +262,60 @@ class RefusalError(Exception):
         self.refusal: Refusal = Refusal(code, location, message)
 
 
-class _Acceptance:
+@final
+class _Acceptance(msgspec.Struct, frozen=True, eq=False):
     """The check of one request against the conversation."""
 
-    def __init__(
-        self,
-        request: ChatRequest,
-        known: Conversation,
-        new_id: Callable[[], str],
-        limits: RequestLimits,
-        tools: Iterable[AnyTool],
-    ) -> None:
-        self._request = request
-        self._known = known
-        self._new_id = new_id
-        self._limits = limits
-        self._tools = {tool.name: tool for tool in tools}
+    request: ChatRequest
+    known: Conversation
+    new_id: Callable[[], str]
+    limits: RequestLimits
+    tools: Mapping[str, AnyTool]
 
     def accept(self) -> Accepted:
-        messages = self._request.messages
+        messages = self.request.messages
         for index, message in enumerate(messages):
             if message.role == "system":
                 raise RefusalError("invalid", f"messages[{index}].role", "a client must not send system messages")
-        if self._request.trigger == "regenerate-message":
+        if self.request.trigger == "regenerate-message":
             return self._again()
         if not messages:
             raise RefusalError("invalid", "messages", "expected at least one message")
         return self._add(messages[-1]) if messages[-1].role == "user" else self._go_on(messages[-1])
 
-    def _before(self) -> tuple[UIMessage, ...]:
-        return self._request.messages[:-1]
-
     def _late_answers(self, turn: Turn | None, answers: Answers) -> Prompt:
         """Return the answers to open approvals of turns before `turn`, from all messages of the agent."""
         if turn is None:
             return Prompt.empty
-        found = read_late_answers(self._request.messages, self._known, turn, self._limits.reason, self._request.body)
+        found = read_late_answers(self.request.messages, self.known, turn, self.limits.reason, self.request.body)
         late = tuple(part for part in found if part not in answers.parts)
         return Prompt((ToolMessage(late),)) if late else Prompt.empty
 
     def _parent(self) -> tuple[Turn | None, Answers]:
         """Return the turn that a user message continues, and the answers to its pending calls."""
-        before, location = self._before(), f"messages[{len(self._request.messages) - 2}]"
-        if self._request.is_last_only:
-            return self._parent_of_last(self._request.messages[-1].id), Answers()
-        turn = find_turn(before, self._known)
+        before, location = self.request.messages[:-1], f"messages[{len(self.request.messages) - 2}]"
+        if self.request.is_last_only:
+            return self._parent_of_last(self.request.messages[-1].id), Answers()
+        turn = find_turn(before, self.known)
         if turn is None or before[-1].role != "assistant":
             return turn, Answers()
         return turn, self._read_answers(before[-1], turn, location)
 
     def _parent_of_last(self, last_id: str) -> Turn | None:
         """Return the turn before a message that was sent alone: the head, or the parent of an edited message."""
-        edited_id = self._request.message_id
-        edited = None if edited_id is None else self._known.find_message(edited_id)
+        edited_id = self.request.message_id
+        edited = None if edited_id is None else self.known.find_message(edited_id)
         if edited is not None:
-            return self._known.turn(edited.parent or "")
+            return self.known.turn(edited.parent or "")
         if edited_id not in (None, last_id):
             raise RefusalError("unknown", "messageId", "the message to edit does not exist")
-        return self._known.turn(self._known.head or "")
+        return self.known.turn(self.known.head or "")
 
     def _read_answers(self, message: UIMessage, turn: Turn, location: str) -> Answers:
-        answers = read_answers(message, self._known, turn, self._limits.reason, location, self._request.body)
+        answers = read_answers(message, self.known, turn, self.limits.reason, location, self.request.body)
         for part in answers.parts:
-            if part.type == "tool-result" and not part.is_failure and part.name in self._tools:
-                read = self._tools[part.name].success.decode(part.result)
+            if part.type == "tool-result" and not part.is_failure and part.name in self.tools:
+                read = self.tools[part.name].success.decode(part.result)
                 if not isinstance(read, Success):
                     fault = read.failure().faults[0]
                     text = f"the result of {part.name} must be {fault.expected}, got {fault.found}"
@@ -340,62 +326,62 @@ class _Acceptance:
 
     def _check_id(self, user: UIMessage, parent: Turn | None) -> None:
         """Check that the id of a user message is new. Otherwise the page would confuse it with another message."""
-        location = "message" if self._request.is_last_only else f"messages[{len(self._request.messages) - 1}]"
+        location = "message" if self.request.is_last_only else f"messages[{len(self.request.messages) - 1}]"
         if not 1 <= len(user.id) <= _MOST_OF_ID:
             raise RefusalError("invalid", f"{location}.id", f"expected a string of 1 to {_MOST_OF_ID} characters")
-        if any(turn.message_id == user.id for turn in self._known.turns):
+        if any(turn.message_id == user.id for turn in self.known.turns):
             raise RefusalError("changed", f"{location}.id", "a message of the agent already has this id")
-        path = () if parent is None else self._known.path(parent.id)
+        path = () if parent is None else self.known.path(parent.id)
         if any(turn.user is not None and turn.user.id == user.id for turn in path):
             raise RefusalError("changed", f"{location}.id", "the message already exists. To edit it, set messageId.")
 
     def _add(self, user: UIMessage) -> Accepted:
         parent, answers = self._parent()
         self._check_id(user, parent)
-        content = read_content(user.parts, self._limits, f"messages[{len(self._request.messages) - 1}]")
+        content = read_content(user.parts, self.limits, f"messages[{len(self.request.messages) - 1}]")
         added = Prompt((UserMessage(content),))
         if answers.parts:
             added = Prompt((ToolMessage(answers.parts),)) + added
         late = self._late_answers(parent, answers)
-        return Accepted(None if parent is None else parent.id, user, self._new_id(), added, late=late)
+        return Accepted(None if parent is None else parent.id, user, self.new_id(), added, late=late)
 
     def _again(self) -> Accepted:
         """Accept a request for another answer."""
-        id_ = self._request.message_id
-        first = None if id_ is None else self._known.find_message(id_)
-        if first is None and self._request.messages and id_ is None:
-            first = self._known.find_message(self._request.messages[-1].id)
+        id_ = self.request.message_id
+        first = None if id_ is None else self.known.find_message(id_)
+        if first is None and self.request.messages and id_ is None:
+            first = self.known.find_message(self.request.messages[-1].id)
         if first is None or first.user is None:
             raise RefusalError("unknown", "messageId", "the message to answer again does not exist")
-        if self._request.messages and not self._request.is_last_only:
-            turn = find_turn(self._before(), self._known)
+        if self.request.messages and not self.request.is_last_only:
+            turn = find_turn(self.request.messages[:-1], self.known)
             if (None if turn is None else turn.id) != first.parent:
                 raise RefusalError("changed", "messages", "the message to answer again has another parent")
-            find_turn(self._request.messages, self._known)
-        for sent in self._request.messages if self._request.is_last_only else ():
+            find_turn(self.request.messages, self.known)
+        for sent in self.request.messages if self.request.is_last_only else ():
             if sent.id != first.user.id:
                 raise RefusalError("changed", "message.id", "expected the id of the message to answer again")
             compare_user(sent, first, "message")
-        added = Prompt((UserMessage(read_content(first.user.parts, self._limits, "messages")),))
-        return Accepted(first.parent, first.user, self._new_id(), added)
+        added = Prompt((UserMessage(read_content(first.user.parts, self.limits, "messages")),))
+        return Accepted(first.parent, first.user, self.new_id(), added)
 
     def _go_on(self, message: UIMessage) -> Accepted:
         """Accept a request that continues a message of the agent with pending calls."""
-        index = len(self._request.messages) - 1
-        location = "message" if self._request.is_last_only else f"messages[{index}]"
-        if self._request.is_last_only:
-            turn = self._known.turn(self._known.head or "")
+        index = len(self.request.messages) - 1
+        location = "message" if self.request.is_last_only else f"messages[{index}]"
+        if self.request.is_last_only:
+            turn = self.known.turn(self.known.head or "")
         else:
-            turn = find_turn(self._request.messages, self._known)
-        shown = {one.id: one for one in self._known.ui_messages(None if turn is None else turn.id)}
+            turn = find_turn(self.request.messages, self.known)
+        shown = {one.id: one for one in self.known.ui_messages(None if turn is None else turn.id)}
         is_last = turn is not None and turn.message_id == message.id
-        if turn is None or not (is_last or (self._request.is_last_only and message.id in shown)):
+        if turn is None or not (is_last or (self.request.is_last_only and message.id in shown)):
             raise RefusalError("unknown", f"{location}.id", "the message to continue does not exist")
-        if self._request.is_last_only:
+        if self.request.is_last_only:
             known = shown.get(message.id)
             compare_answer(message, known if known is not None and known.role == "assistant" else None, location)
         answers = self._read_answers(message, turn, location) if is_last else Answers()
-        late, waiting = self._late_answers(turn, answers), self._known.pending(turn.id)
+        late, waiting = self._late_answers(turn, answers), self.known.pending(turn.id)
         if not waiting:
             return self._go_on_late(turn, late, location)
         missing = [one.name for one in waiting if one.id not in answers.calls]
@@ -408,10 +394,10 @@ class _Acceptance:
         """Accept a request that continues the last message after answers to open approvals of earlier turns."""
         if not len(late):
             raise RefusalError("not-waiting", location, "the message has no pending call")
-        last = self._known.ui_messages(turn.id)[-1]
+        last = self.known.ui_messages(turn.id)[-1]
         before = last if last.role == "assistant" else None
         added = Prompt((UserMessage.make(LATE_ANSWER),))
-        return Accepted(turn.id, None, self._new_id() if before is None else before.id, added, before, late)
+        return Accepted(turn.id, None, self.new_id() if before is None else before.id, added, before, late)
 
 
 # -- user messages

@@ -64,7 +64,12 @@ class SharedStreams:
         """Lock the stream of the conversation until the scope closes, and start a new stream."""
 
         def write() -> None:
-            self._prune(now)
+            if now - self._pruned >= _PRUNE:
+                self._pruned = now
+                for state in map(_read_state, list(self._streams.states())):
+                    if state.ended is not None and state.ended + self._keep < now:
+                        self._streams.remove(state.conversation)
+                        self._signals.remove(state.conversation)
             self._signals.remove(conversation_id)
             self._streams.remove(conversation_id)
             state = StreamState(conversation_id, stream_id)
@@ -101,16 +106,6 @@ class SharedStreams:
             return [read_signal(entry.parts[0]) for entry in entries], entries[-1].number if entries else after
 
         return self._work(take)
-
-    def _prune(self, now: float) -> None:
-        if now - self._pruned < _PRUNE:
-            return
-        self._pruned = now
-        for data in list(self._streams.states()):
-            state = _read_state(data)
-            if state.ended is not None and state.ended + self._keep < now:
-                self._streams.remove(state.conversation)
-                self._signals.remove(state.conversation)
 
     # -- for other processes
 
@@ -178,55 +173,49 @@ class SharedStreams:
 
 
 @final
-class _RemoteReading:
+class _RemoteReading(msgspec.Struct, eq=False):
     """A reader outside the process of the turn."""
 
-    def __init__(self, streams: SharedStreams, conversation_id: str, stream_id: str | None, after: int) -> None:
-        self._streams = streams
-        self._conversation_id = conversation_id
-        self._stream_id = stream_id
-        self._skip = after
-        self._entry = 0
-        self._idle = 0
-        self._is_over = False
+    streams: SharedStreams
+    conversation_id: str
+    stream_id: str | None
+    skip: int  # events
+    entry: int = 0  # the last read entry
+    idle: int = 0  # reads without new data
+    is_over: bool = False
 
     def take(self) -> EffectOf[tuple[bytes, None] | None, OSError]:
         """Return the next events, an empty batch if no events exist yet, or None at the end."""
-        if self._is_over:
+        if self.is_over:
             return Succeed(None)
-        looked = self._streams.look(self._conversation_id, self._entry)
-        return looked.delay(_GLANCE if self._idle else 0.0).flat_map(lambda found: self._judge(*found))
+        looked = self.streams.look(self.conversation_id, self.entry)
+        return looked.delay(_GLANCE if self.idle else 0.0).flat_map(lambda found: self._judge(*found))
 
     def _judge(
         self, entries: list[Entry[Any]], state: StreamState | None
     ) -> EffectOf[tuple[bytes, None] | None, OSError]:
-        if state is None or (self._stream_id is not None and state.stream != self._stream_id):
+        if state is None or (self.stream_id is not None and state.stream != self.stream_id):
             return Succeed(None)  # the stream was deleted, or another turn started
-        self._stream_id = state.stream
+        self.stream_id = state.stream
         if entries:
-            self._idle = 0
-            self._entry = entries[-1].number
-            return Succeed((self._events(entries), None))
-        self._idle += 1
+            self.idle = 0
+            self.entry = entries[-1].number
+            batches: list[list[str]] = [entry.parts[0] for entry in entries if is_array(entry.parts[0])]
+            events = [event for batch in batches for event in batch]
+            shown = events[self.skip :]
+            self.skip = max(0, self.skip - len(events))
+            return Succeed(("".join(shown).encode(), None))
+        self.idle += 1
         if state.ended is not None:
             return Succeed(None)
-        return Succeed((b"", None)) if self._idle % _PATIENCE else self._ask()
-
-    def _ask(self) -> EffectOf[tuple[bytes, None] | None, OSError]:
-        """Check for the process of the turn. If the process is gone, the stream ends."""
+        if self.idle % _PATIENCE:
+            return Succeed((b"", None))
 
         def judge(active: str | None) -> tuple[bytes, None]:
-            self._is_over = active != self._stream_id
-            return (DONE if self._is_over else b"", None)
+            self.is_over = active != self.stream_id  # its process is gone
+            return (DONE if self.is_over else b"", None)
 
-        return self._streams.active(self._conversation_id).map(judge)
-
-    def _events(self, entries: list[Entry[Any]]) -> bytes:
-        batches: list[list[str]] = [entry.parts[0] for entry in entries if is_array(entry.parts[0])]
-        events = [event for batch in batches for event in batch]
-        shown = events[self._skip :]
-        self._skip = max(0, self._skip - len(events))
-        return "".join(shown).encode()
+        return self.streams.active(self.conversation_id).map(judge)
 
 
 def _newer(read: Callable[[Callable[[Any], list[Entry[Any]]]], list[Entry[Any]]], after: int) -> list[Entry[Any]]:

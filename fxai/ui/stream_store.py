@@ -209,26 +209,25 @@ class StreamStore(Service):
 
 
 @final
-class _Live:
+class _Live(msgspec.Struct, eq=False):
     """A stream of this process with its events, its readers, and its signals."""
 
-    def __init__(self, stream_id: str, most_bytes: int, most_ahead: int | None) -> None:
-        self.id = stream_id
-        self.events: list[bytes] = []
-        self.has_ended = False
-        self.signals: list[Signal] = []
-        self.copied = 0  # number of events that other processes can read
-        self._size = 0
-        self._most_bytes = most_bytes
-        self._most_ahead = most_ahead
-        self._locations: dict[object, int] = {}  # position of each reader
-        self.had_reader = False
-        self._waiting: list[Waker] = []  # programs on any event loop
+    id: str
+    most_bytes: int
+    most_ahead: int | None
+    events: list[bytes] = []
+    has_ended: bool = False
+    signals: list[Signal] = []
+    copied: int = 0  # number of events that other processes can read
+    size: int = 0
+    locations: dict[object, int] = {}  # position of each reader
+    had_reader: bool = False
+    waiting: list[Waker] = []  # programs on any event loop
 
     def add(self, events: Sequence[bytes]) -> bool:
         """Add events. Return False if the stream would be too large."""
-        self._size += sum(map(len, events))
-        if self._size > self._most_bytes:
+        self.size += sum(map(len, events))
+        if self.size > self.most_bytes:
             return False
         self.events.extend(events)
         self.tell()
@@ -236,7 +235,7 @@ class _Live:
 
     def tell(self) -> None:
         """Wake all programs that wait for a change."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         for waker in waiting:
             waker()
 
@@ -246,37 +245,37 @@ class _Live:
         async def wait() -> None:
             while True:
                 waker = Waker()
-                self._waiting.append(waker)  # before the test, because another thread can change its result
+                self.waiting.append(waker)  # before the test, because another thread can change its result
                 try:
                     if holds():
                         return
                     await waker.wait()
                 finally:
                     with suppress(ValueError):  # `tell` removed it
-                        self._waiting.remove(waker)
+                        self.waiting.remove(waker)
 
         return Suspend(lambda: Succeed(None) if holds() else AwaitValue(wait))
 
     def is_near(self) -> bool:
         """Return True if no reader is too far behind."""
-        if self._most_ahead is None:
+        if self.most_ahead is None:
             return True
-        return len(self.events) - min(self._locations.values(), default=len(self.events)) <= self._most_ahead
+        return len(self.events) - min(self.locations.values(), default=len(self.events)) <= self.most_ahead
 
     def has_no_reader(self) -> bool:
         """Return True if all readers have disconnected, after at least one reader."""
-        return self.had_reader and not self._locations
+        return self.had_reader and not self.locations
 
     def read(self, after: int) -> StreamOf[bytes, Never, None]:
         """Return the events after the first `after` events."""
         reader = object()
 
         def join() -> None:
-            self._locations[reader] = after
+            self.locations[reader] = after
             self.had_reader = True
 
         def leave() -> None:
-            self._locations.pop(reader, None)
+            self.locations.pop(reader, None)
             self.tell()
 
         def take(location: int) -> EffectOf[tuple[bytes, int] | None]:
@@ -295,8 +294,8 @@ class _Live:
         while end < len(self.events) and size < _BATCH:
             size += len(self.events[end])
             end += 1
-        self._locations[reader] = end
-        if self._most_ahead is not None:
+        self.locations[reader] = end
+        if self.most_ahead is not None:
             self.tell()
         return b"".join(self.events[location:end]), end
 
@@ -316,7 +315,7 @@ class _Writer(StreamWriter):
             if not self._live.add(events):
                 text = "the stream is larger than the store allows. Raise most_bytes, or limit the answer."
                 return fail(StreamStoreError(self._conversation_id, "write", text))
-            return self._live.until(self._live.is_near) if wait else Succeed(None)
+            return self._live.until(self._live.is_near) if wait and not self._live.is_near() else Succeed(None)
 
         return Suspend(write)
 
@@ -374,13 +373,16 @@ class _Streams(StreamStore):
             known = self._live.get(conversation_id)
             if known is not None and not known.has_ended:
                 return fail(StreamStoreError(conversation_id, "open", "another turn is active"))
-            live = _Live(stream_id, self._most_bytes, most_ahead)
-            return self._start(conversation_id, live, now)
+            return self._start(conversation_id, _Live(stream_id, self._most_bytes, most_ahead), now)
 
         return _now().flat_map(open_)
 
     def _start(self, conversation_id: str, live: _Live, now: float) -> EffectOf[Any, StreamStoreError, Any]:
-        begun = self._acquire(conversation_id, live)
+        def start() -> None:
+            self._live[conversation_id] = live
+            self._ended.pop(conversation_id, None)
+
+        begun = acquire_release(Sync(start), lambda _: self._end(conversation_id, live))
         if self._shared is None:
             return begun.as_(_Writer(conversation_id, live, None))
         owned: EffectOf[Any, StreamStoreError, Any] = self._shared.start(conversation_id, live.id, now).map_error(
@@ -388,13 +390,6 @@ class _Streams(StreamStore):
         )
         copying = owned.and_then(begun).and_then(fork(self._copy(conversation_id, live, self._shared)))
         return copying.as_(_Writer(conversation_id, live, _Looks(self, self._shared, conversation_id).look))
-
-    def _acquire(self, conversation_id: str, live: _Live) -> EffectOf[Any, Any, Any]:
-        def start() -> None:
-            self._live[conversation_id] = live
-            self._ended.pop(conversation_id, None)
-
-        return acquire_release(Sync(start), lambda _: self._end(conversation_id, live))
 
     def _end(self, conversation_id: str, live: _Live) -> EffectOf[None]:
         def end(now: float) -> EffectOf[None]:
@@ -515,24 +510,23 @@ def _log(writing: EffectOf[None, OSError]) -> EffectOf[None]:
 
 
 @final
-class _Looks:
+class _Looks(msgspec.Struct, eq=False):
     """A reader of the signals of other processes. It reads less often if many turns are active."""
 
-    def __init__(self, streams: _Streams, shared: SharedStreams, conversation_id: str) -> None:
-        self._streams = streams
-        self._shared = shared
-        self._conversation_id = conversation_id
-        self._entry = 0
+    streams: _Streams
+    shared: SharedStreams
+    conversation_id: str
+    entry: int = 0
 
     def look(self) -> EffectOf[list[Signal]]:
         """Return the signals since the last call, after a delay."""
 
         def note(found: tuple[list[Signal], int]) -> list[Signal]:
-            signals, self._entry = found
+            signals, self.entry = found
             return signals
 
         def give_none(error: OSError) -> EffectOf[list[Signal]]:
             return _log(fail(error)).as_([])
 
-        looking = Suspend(lambda: self._shared.take_signals(self._conversation_id, self._entry)).map(note)
-        return looking.catch_all(give_none).delay(_GLANCE * max(1.0, self._streams.running / _FEW))
+        looking = Suspend(lambda: self.shared.take_signals(self.conversation_id, self.entry)).map(note)
+        return looking.catch_all(give_none).delay(_GLANCE * max(1.0, self.streams.running / _FEW))

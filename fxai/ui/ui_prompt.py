@@ -117,7 +117,7 @@ class _Reader(msgspec.Struct, frozen=True, eq=False):
         content: list[AssistantContent] = []
         answers: list[ToolContent] = []
         for index, whole in enumerate(parts):
-            part = whole if self.metadata else _without_metadata(whole)
+            part = {name: value for name, value in whole.items() if self.metadata or name not in METADATA}
             here = f"{location}.parts[{index}]"
             if part["type"] in ("step-start", "steering-message"):
                 yield from _turn(content, answers)
@@ -126,7 +126,10 @@ class _Reader(msgspec.Struct, frozen=True, eq=False):
                 yield UserMessage(read_content(part["parts"], self.limits, here))
             elif not is_call(part):
                 content += self._content(part, here)
-            elif part["state"] != "input-streaming" and not (self.ignore_incomplete and _is_incomplete(part)):
+            elif part["state"] != "input-streaming" and not (
+                self.ignore_incomplete
+                and (part["state"] in ("input-available", "approval-requested") or part.get("preliminary") is True)
+            ):
                 content += _call(part)
                 answers += _answer(part)
                 (content if part.get("providerExecuted") else answers).extend(_result(part))
@@ -146,19 +149,11 @@ class _Reader(msgspec.Struct, frozen=True, eq=False):
         return [] if answered is None else [answered]
 
 
-def _without_metadata(part: Part) -> Part:
-    return {name: value for name, value in part.items() if name not in METADATA}
-
-
 def _turn(content: list[AssistantContent], answers: list[ToolContent]) -> Iterator[Message]:
     if content:
         yield AssistantMessage(tuple(content))
     if answers:
         yield ToolMessage(tuple(answers))
-
-
-def _is_incomplete(part: Part) -> bool:
-    return part["state"] in ("input-available", "approval-requested") or part.get("preliminary") is True
 
 
 def _call(part: Part) -> list[AssistantContent]:
