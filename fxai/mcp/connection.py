@@ -176,7 +176,12 @@ class Connection:
 
         If listing fails, the previous tools stay and fxai logs a warning. The next call fails with the reason.
         """
-        return Suspend(lambda: self._renew() if self._stale else Succeed(self._bound))
+
+        def keep(error: McpError) -> EffectOf[BoundToolkit[McpHandler]]:
+            _log.warning("cannot list the tools again, so the previous tools stay: %s", error)
+            return Succeed(self._bound)
+
+        return Suspend(lambda: self.refresh().catch_all(keep) if self._stale else Succeed(self._bound))
 
     def refresh(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
         """List and review the tools again. The effect fails if the listing fails or fxai cannot use the pins."""
@@ -204,13 +209,6 @@ class Connection:
     def mark_stale(self) -> None:
         """Mark the tools as outdated, so that their next use lists them again."""
         self._stale = True
-
-    def _renew(self) -> EffectOf[BoundToolkit[McpHandler]]:
-        def keep(error: McpError) -> EffectOf[BoundToolkit[McpHandler]]:
-            _log.warning("cannot list the tools again, so the previous tools stay: %s", error)
-            return Succeed(self._bound)
-
-        return self.refresh().catch_all(keep)
 
     @gen
     def _list(self) -> Gen[BoundToolkit[McpHandler], McpError]:

@@ -164,7 +164,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         body = await self._read(response)
         if body is not None and b'"jsonrpc"' in body:
             return _with_body(response, body)
-        return _status_error(response)
+        return _error_response(response.request, HTTP_STATUS, _status_of(response), response.status_code)
 
     async def _whole(self, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)
@@ -293,10 +293,6 @@ def _message(body: bytes) -> _Message | None:
 def _with_body(response: httpx2.Response, body: bytes, status: int | None = None) -> httpx2.Response:
     code = response.status_code if status is None else status
     return httpx2.Response(code, headers=_headers_of(response), content=body, request=response.request)
-
-
-def _status_error(response: httpx2.Response) -> httpx2.Response:
-    return _error_response(response.request, HTTP_STATUS, _status_of(response), response.status_code)
 
 
 def _status_of(response: httpx2.Response) -> str:

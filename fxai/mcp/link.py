@@ -256,19 +256,15 @@ class Link:
             )
             answer = await self._send(session, wire.CallToolRequest(params=params))
             if isinstance(answer, wire.CallToolResult):
-                return self._read(session, name, token)
+                result, most = session.watch.results.pop(token, {}), self._settings.limits.contents
+                if (count := count_contents(result)) > most:
+                    message = f"the result has {count} content blocks, more than {most}"
+                    raise LinkError(session.report.problem("limit", message, _RAISE, name))
+                return read_result(result)
             state = answer.request_state
             responses = await self._inputs(session, name, answer.input_requests)
         message = f"requested input in more than {_ROUNDS} rounds"
         raise LinkError(session.report.problem("input-required", message, REPORT, name))
-
-    def _read(self, session: Session, name: str, token: str) -> CallResult:
-        result = session.watch.results.pop(token, {})
-        most = self._settings.limits.contents
-        if (count := count_contents(result)) > most:
-            message = f"the result has {count} content blocks, more than {most}"
-            raise LinkError(session.report.problem("limit", message, _RAISE, name))
-        return read_result(result)
 
     async def _send(self, session: Session, request: wire.CallToolRequest) -> Any:
         sending = session.client.session

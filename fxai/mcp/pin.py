@@ -21,6 +21,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar, final
 
@@ -102,9 +103,11 @@ class Pins:
         def review(pinned: _Servers) -> tuple[dict[str, tuple[str, ...]], _Servers | None]:
             known = pinned.get(server, {})
             new = {name: dict(parts) for name, parts in seen.items() if name not in known}
-            held = {
-                name: found for name, parts in seen.items() if name in known and (found := _changes(known[name], parts))
-            }
+            held: dict[str, tuple[str, ...]] = {}
+            for name in (name for name in seen if name in known):
+                before, now = known[name], seen[name]
+                changed = tuple(part for part in {**before, **now} if before.get(part) != now.get(part))
+                held |= {name: changed} if changed else {}
             doubtful = look_alikes(new, known)
             if self._unseen == "hold" or (self._unseen == "trust" and server in pinned):
                 return held | {name: ("new", "name") if name in doubtful else ("new",) for name in new}, None
@@ -138,23 +141,20 @@ class Pins:
             problem = f"cannot use the pins in {str(path)!r}: {error}"
             return McpError(server, "pins", problem, "Repair or delete the file. Then every tool is unknown")
 
-        if path is None:
-            return attempt_work(lambda: self._update_process(change), fail, in_thread=False)
-        return attempt_work(lambda: self._update_file(path, change), fail)
+        def update() -> _A:
+            with self._lock:
+                value, changed = change(self._servers)
+                self._servers = self._servers if changed is None else changed
+            return value
 
-    def _update_process(self, change: Callable[[_Servers], tuple[_A, _Servers | None]]) -> _A:
-        with self._lock:
-            value, changed = change(self._servers)
-            if changed is not None:
-                self._servers = changed
-        return value
+        def update_shared(path: Path) -> _A:
+            with self._lock, update_file(path) as file:
+                value, changed = change({} if file.content is None else read_record(file.content, _File).servers)
+                if changed is not None:
+                    file.content = msgspec.json.format(msgspec.json.encode(_File(1, changed)), indent=1)
+            return value
 
-    def _update_file(self, path: Path, change: Callable[[_Servers], tuple[_A, _Servers | None]]) -> _A:
-        with self._lock, update_file(path) as file:
-            value, changed = change({} if file.content is None else read_record(file.content, _File).servers)
-            if changed is not None:
-                file.content = msgspec.json.format(msgspec.json.encode(_File(1, changed)), indent=1)
-        return value
+        return attempt_work(update if path is None else partial(update_shared, path), fail, in_thread=path is not None)
 
     def __reduce__(self) -> Any:
         if self._path is None:
@@ -174,10 +174,6 @@ class Pins:
     @override
     def __repr__(self) -> str:
         return "Pins.in_process()" if self._path is None else f"Pins.file({str(self._path)!r})"
-
-
-def _changes(known: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(part for part in {**known, **seen} if known.get(part) != seen.get(part))
 
 
 def look_alikes(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:

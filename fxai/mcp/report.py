@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from fxai.mcp.http_client import BAD_HEADER, HTTP_STATUS, NETWORK, NO_ANSWER, SESSION_GONE, TOO_LARGE
 from fxai.mcp.result import LinkError, McpError, McpErrorKind
-from fxai.mcp.settings import Address, HeaderError, ServerProgram, ServerSettings
+from fxai.mcp.settings import HeaderError, ServerProgram, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch, brief
 
 REOPEN: Final = "Open the server again"
@@ -62,12 +62,22 @@ class Report:
             message = f"unknown protocol version {str(raised)[len(_OTHER_VERSION) :][:60]!r}"
             return self.problem("protocol", message, f"Use a server with one of {_VERSIONS}", tool)
         if isinstance(raised, OSError) and doing == "start":
-            message = f"cannot start {self._settings.endpoint.location!r}: {_reason(raised)}"
-            return self.problem("start", message, _start_remedy(self._settings.endpoint), tool)
+            return self._start_failure(raised, tool)
         if isinstance(raised, httpx2.HTTPError | httpx2.InvalidURL | OSError):
             message = f"cannot reach {self._settings.endpoint.location!r}: {raised}"
             return self.problem("connection", message, _REACH, tool)
         return self.problem("protocol", f"{type(raised).__name__}: {raised}", "", tool)
+
+    def _start_failure(self, raised: OSError, tool: str | None) -> McpError:
+        endpoint = self._settings.endpoint
+        reason = raised.strerror or str(raised)
+        reason = f"{reason} ({raised.filename!r})" if raised.filename else reason
+        words = endpoint.command.split() if isinstance(endpoint, ServerProgram) else []
+        remedy = "Check that the program is installed and executable"
+        if len(words) > 1:
+            separate = ", ".join(map(repr, words))
+            remedy = f"Pass its words separately, because fxai uses no shell: mcp.stdio({separate})"
+        return self.problem("start", f"cannot start {endpoint.location!r}: {reason}", remedy, tool)
 
     def _protocol_error(self, error: MCPError, doing: str, tool: str | None) -> McpError:
         code, message = error.code, error.message
@@ -78,23 +88,27 @@ class Report:
         if code == BAD_HEADER:
             return self.problem("authentication", message, _HEADERS, tool)
         if code == HTTP_STATUS:
-            return self._refusal(error, tool)
+            is_ours = error.error.data in (401, 403, 407)
+            remedy = "Pass a token= or headers= that the server accepts" if is_ours else "Try again later"
+            return self.problem("authentication" if is_ours else "connection", f"answered {message}", remedy, tool)
         if code == NETWORK:
             location = self._settings.endpoint.location
             return self.problem("connection", f"cannot reach {location!r}: {message}", _REACH, tool)
         if code == NO_ANSWER or (code == wire.PARSE_ERROR and message.startswith(UNREAD)):
-            return self.problem("invalid-answer", message if code == NO_ANSWER else _unread(message), REPORT, tool)
+            if code == wire.PARSE_ERROR:
+                found = _INVALID.search(message)
+                why = (
+                    found[1].replace("recursion limit exceeded", "nested too deep")
+                    if found
+                    else "not a JSON-RPC message"
+                )
+                message = f"cannot read the answer as JSON: {why}"
+            return self.problem("invalid-answer", message, REPORT, tool)
         kind = _CODES.get(code, "protocol")
         remedy = _RESTART if doing == "start" else ""
         if code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
             remedy = "Pass elicit=, a function that answers the server's questions"
         return self.problem(kind, f"answered with the error {code}: {message}", remedy, tool, code)
-
-    def _refusal(self, error: MCPError, tool: str | None) -> McpError:
-        """Return the failure of an HTTP status."""
-        is_ours = error.error.data in (401, 403, 407)
-        remedy = "Pass a token= or headers= that the server accepts" if is_ours else "Try again later"
-        return self.problem("authentication" if is_ours else "connection", f"answered {error.message}", remedy, tool)
 
     def _end_of(self, message: str) -> str:
         if not isinstance(self._settings.endpoint, ServerProgram):
@@ -115,24 +129,6 @@ class Report:
 def is_lost(raised: BaseException) -> bool:
     """Return True if the connection has ended. Servers use the same code for their own errors."""
     return isinstance(raised, MCPError) and raised.code == wire.CONNECTION_CLOSED and raised.message.startswith(_LOST)
-
-
-def _unread(message: str) -> str:
-    found = _INVALID.search(message)
-    why = found[1].replace("recursion limit exceeded", "nested too deep") if found else "not a JSON-RPC message"
-    return f"cannot read the answer as JSON: {why}"
-
-
-def _start_remedy(endpoint: ServerProgram | Address) -> str:
-    words = endpoint.command.split() if isinstance(endpoint, ServerProgram) else []
-    if len(words) > 1:
-        return f"Pass its words separately, because fxai uses no shell: mcp.stdio({', '.join(map(repr, words))})"
-    return "Check that the program is installed and executable"
-
-
-def _reason(raised: OSError) -> str:
-    message = raised.strerror or str(raised)
-    return f"{message} ({raised.filename!r})" if raised.filename else message
 
 
 def leaf(raised: BaseException) -> BaseException:

@@ -246,22 +246,22 @@ class Session:
             try:
                 await stack.enter_async_context(client)
             except Exception as error:
-                if mode == "auto" and self._is_old(leaf(error)):
+                has_ended = is_lost(leaf(error)) and self.watch.process() is not None and self.watch.trouble is None
+                if mode == "auto" and has_ended:  # some old servers end at a request of the newest protocol
                     raise _OldServerError from error
                 raise
             await self._serve(client)
-
-    def _is_old(self, error: BaseException) -> bool:
-        """Return True if the program ended at a request of the newest protocol, as some old servers do."""
-        return is_lost(error) and self.watch.process() is not None and self.watch.trouble is None
 
     async def _serve(self, client: Client) -> None:
         self._client = client
         self.watch.version = client.protocol_version
         self.watch.on_changed = self._on_changed
-        self.about = self._about(client)
+        info, capabilities = client.server_info, client.server_capabilities
+        described = capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
+        name, version = (info.name, info.version) if info is not None else ("", "")
+        self.about = name, version, client.protocol_version, client.instructions, described
         async with anyio.create_task_group() as tasks:
-            tools = client.server_capabilities.tools
+            tools = capabilities.tools
             if tools and tools.list_changed:
                 tasks.start_soon(self._subscription, client)
             self._ready.set()
@@ -292,12 +292,6 @@ class Session:
         watch = Watch(self._settings.limits)
         watch.on_log = self._settings.on_log
         return watch
-
-    def _about(self, client: Client) -> About:
-        info = client.server_info
-        capabilities = client.server_capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
-        name, version = (info.name, info.version) if info is not None else ("", "")
-        return name, version, client.protocol_version, client.instructions, capabilities
 
     async def wait_for_exit(self) -> None:
         """Wait a short time for the exit code and the last output of an ending program."""

@@ -132,7 +132,12 @@ class Address(msgspec.Struct, frozen=True):
         Raises:
             HeaderError: If fxai cannot read or send a header.
         """
-        fields = self._read()
+        try:
+            fields = self.headers.reveal()
+        except Exception as error:  # the message of this error can contain the secret
+            raised = type(error).__name__
+            message = f"cannot read the secret of a header of {self.location!r}, because `reveal` raised {raised}"
+            raise HeaderError(message) from error
         for name, value in fields.items():
             if not _FIELD_NAME.fullmatch(name):
                 raise HeaderError(f"invalid header name {name!r}")
@@ -142,14 +147,6 @@ class Address(msgspec.Struct, frozen=True):
                 message = f"value of the header {name!r} contains a character that HTTP does not allow"
                 raise HeaderError(f"{message}, such as the line break at the end of a file")
         return fields
-
-    def _read(self) -> dict[str, str]:
-        try:
-            return self.headers.reveal()
-        except Exception as error:  # the message of this error can contain the secret
-            raised = type(error).__name__
-            message = f"cannot read the secret of a header of {self.location!r}, because `reveal` raised {raised}"
-            raise HeaderError(message) from error
 
     @property
     def location(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, final
 
 import anyio
 import mcp_types as wire
+import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
@@ -59,77 +60,70 @@ async def program_transport(program: ServerProgram, watch: Watch) -> AsyncGenera
 
 
 @final
-class _Running:
+class _Running(msgspec.Struct, eq=False):
     """A running program with three tasks on its pipes."""
 
-    def __init__(
-        self,
-        process: ChildProcess,
-        watch: Watch,
-        send: MemoryObjectSendStream[_Incoming],
-        receive: MemoryObjectReceiveStream[SessionMessage],
-    ) -> None:
-        self._process = process
-        self._watch = watch
-        self._send = send
-        self._receive = receive
-        self._written = anyio.Event()
+    process: ChildProcess
+    watch: Watch
+    to_sdk: MemoryObjectSendStream[_Incoming]
+    from_sdk: MemoryObjectReceiveStream[SessionMessage]
+    written: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     async def read(self) -> None:
         """Read one message per line from standard output until it ends or breaks a limit. Then discard the output."""
-        lines = Lines(self._watch.limits.message_bytes)
+        lines = Lines(self.watch.limits.message_bytes)
         with suppress(*GONE):
-            async with self._send:
+            async with self.to_sdk:
                 with suppress(*GONE):
-                    while self._watch.trouble is None:
-                        for line in lines.feed(await self._process.stdout.receive()):
+                    while self.watch.trouble is None:
+                        for line in lines.feed(await self.process.stdout.receive()):
                             await self._deliver(line)
                         if lines.is_long:
-                            self._watch.too_large(self._watch.limits.message_bytes)
+                            self.watch.too_large(self.watch.limits.message_bytes)
             while True:
-                await self._process.stdout.receive()
+                await self.process.stdout.receive()
 
     async def _deliver(self, line: bytes | None) -> None:
         if line is None:
-            self._watch.too_large(self._watch.limits.message_bytes)
+            self.watch.too_large(self.watch.limits.message_bytes)
             return
-        parts = parts_of(line) if line.strip() and self._watch.trouble is None else []
+        parts = parts_of(line) if line.strip() and self.watch.trouble is None else []
         if len(parts) > BATCH:
-            self._watch.too_many()
+            self.watch.too_many()
         for one in parts:
             await self._take(one)
 
     async def _take(self, line: bytes) -> None:
-        if self._watch.trouble is not None:
+        if self.watch.trouble is not None:
             return
         try:
-            message = wire.jsonrpc_message_adapter.validate_json(self._watch.lighten(line))
+            message = wire.jsonrpc_message_adapter.validate_json(self.watch.lighten(line))
         except ValueError as error:
-            unread = self._watch.unreadable(line, error)
+            unread = self.watch.unreadable(line, error)
             if unread is not None:
-                await self._send.send(unread)
+                await self.to_sdk.send(unread)
             return
-        await self._send.send(SessionMessage(message))
+        await self.to_sdk.send(SessionMessage(message))
 
     async def write(self) -> None:
         """Write outgoing messages to standard input."""
         try:
-            async for item in self._receive:
+            async for item in self.from_sdk:
                 text = item.message.model_dump_json(exclude_unset=True)
-                await self._process.stdin.send(text.encode() + b"\n")
+                await self.process.stdin.send(text.encode() + b"\n")
         except GONE:
-            self._send.close()  # reports the end immediately
+            self.to_sdk.close()  # reports the end immediately
         finally:
-            self._written.set()
+            self.written.set()
 
     async def listen(self) -> None:
         """Keep the end of standard error."""
         with suppress(*GONE):
             while True:
-                self._watch.add_stderr(await self._process.stderr.receive())
+                self.watch.add_stderr(await self.process.stderr.receive())
 
     async def end(self) -> None:
         """End the program and its child processes after the accepted messages are written."""
         with anyio.move_on_after(_FLUSH):
-            await self._written.wait()
-        await self._process.end()
+            await self.written.wait()
+        await self.process.end()

@@ -174,7 +174,10 @@ class Approvals:
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if not _can_be_asked(ctx, is_modern=is_modern):
             return ApprovalUnavailable(tool.name, _NOBODY)
-        question = _question(tool, params)
+        title = tool.get(Title)
+        called = f"{title} ({tool.name})" if title else tool.name
+        arguments = in_line(params.arguments or {}, compact=True)
+        question = f"May the tool {called} run with these arguments? {arguments}"
         if not is_modern:
             return await self._wait(ctx, tool, question)
 
@@ -211,12 +214,6 @@ def _can_be_asked(ctx: ServerRequestContext[Any, Any], *, is_modern: bool) -> bo
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
         return False
     return is_modern or ctx.session.can_send_request
-
-
-def _question(tool: AnyTool, params: CallToolRequestParams) -> str:
-    title = tool.get(Title)
-    called = f"{title} ({tool.name})" if title else tool.name
-    return f"May the tool {called} run with these arguments? {in_line(params.arguments or {}, compact=True)}"
 
 
 def _verdict(tool: AnyTool, answer: Any) -> Denied | None:
@@ -441,10 +438,15 @@ class SdkServer:
 
     async def announce(self) -> None:
         """Notify every client that the tools have changed. Do not wait for slow clients."""
+
+        async def tell(session: ServerSession) -> None:
+            with anyio.move_on_after(_PATIENCE), suppress(*_GONE):  # the client can disconnect at this moment
+                await session.send_tool_list_changed()
+
         await self._bus.publish(ToolsListChanged())
         async with anyio.create_task_group() as group:
             for session in list(self._sessions.values()):
-                group.start_soon(_tell_session, session)
+                group.start_soon(tell, session)
 
     def close(self) -> None:
         """End the subscriptions of all clients."""
@@ -458,8 +460,3 @@ class _Session(ServerSession):
     def connection(session: ServerSession) -> Connection:
         """Return the connection of a session."""
         return session._connection
-
-
-async def _tell_session(session: ServerSession) -> None:
-    with anyio.move_on_after(_PATIENCE), suppress(*_GONE):  # the client can disconnect at this moment
-        await session.send_tool_list_changed()

@@ -107,7 +107,14 @@ class Guard:
         elif first is None:
             await _reply(413, "the body is too large", _CLOSE)(scope, receive, send)
         elif first["type"] == "http.request":
-            await self._app(_without_resumption(scope), _replay(first, receive), send)
+            held = [first]
+
+            async def replay() -> Message:
+                return held.pop() if held else await receive()
+
+            # the events of the server have no ids, so no client can resume a stream
+            kept = [(name, value) for name, value in scope["headers"] if name.lower() != b"last-event-id"]
+            await self._app({**scope, "headers": kept}, replay, send)
 
     async def _body(self, receive: Receive) -> Message | None:
         """Return the whole body as one message, or a disconnect message. Return None if the body is too large."""
@@ -151,21 +158,6 @@ def _fits(host: str, one: str) -> bool:
 
 def _reply(status: int, text: str, headers: Mapping[str, str] | None = None) -> PlainTextResponse:
     return PlainTextResponse(text, status, headers)
-
-
-def _without_resumption(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Return the request without the resumption of a stream. The server's events have no ids."""
-    headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"last-event-id"]
-    return {**scope, "headers": headers}
-
-
-def _replay(first: Message, receive: Receive) -> Receive:
-    held = [first]
-
-    async def again() -> Message:
-        return held.pop() if held else await receive()
-
-    return again
 
 
 def _allow_origin(send: Send, origin: str) -> Send:

@@ -190,11 +190,11 @@ class ToolServer:
         This effect builds the handlers. fxai releases their resources when the server closes or when you replace them.
         If building the handlers fails, the effect fails and nothing changes.
         """
-        followed = Sync(lambda: self._follow(tools))
-        return self._offer(tools).tap(lambda _: followed)
 
-    def _follow(self, tools: AnyBound) -> None:
-        self._live = tools if tools.is_live else None
+        def follow() -> None:
+            self._live = tools if tools.is_live else None
+
+        return self._offer(tools).tap(lambda _: Sync(follow))
 
     @property
     def _now(self) -> Snapshot:
