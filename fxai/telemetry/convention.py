@@ -9,12 +9,11 @@ SpanData(name='load', kind='internal', operation='', attributes={'rows': 3})
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.agents.answer import Answer
 from fxai.effects.cause import Cause
 from fxai.effects.tracing import AttributeValue, Named, Operation
 from fxai.messages.errors import AiError
@@ -157,32 +156,26 @@ class SpanData(msgspec.Struct, frozen=True):
 
 def start(operation: Operation) -> SpanData:
     """Return the span of an operation. The name of an unknown operation is the name of its class."""
-    known = _BEGIN.get(type(operation))
-    if known is None:
-        return SpanData(type(operation).__name__, "internal", "", {})
-    return known(operation)
-
-
-def end(operation: Operation, value: Any) -> Attributes:
-    """Return the attributes of a successful operation without content."""
-    known = _END.get(type(operation))
-    return {} if known is None else known(value)
-
-
-# -- starts of operations
-
-
-def _start_named(operation: Named) -> SpanData:
-    return SpanData(operation.name, "internal", "", dict(operation.attributes))
-
-
-def _start_run(operation: AgentRun) -> SpanData:
-    attributes: Attributes = {OPERATION: "invoke_agent", AGENT: operation.name}
-    return SpanData(f"invoke_agent {operation.name}", "internal", "invoke_agent", attributes)
-
-
-def _start_step(operation: AgentStep) -> SpanData:
-    return SpanData("step", "internal", "", {"fxai.step.number": operation.number})
+    attributes: Attributes
+    match operation:
+        case Named(name=name):
+            return SpanData(name, "internal", "", dict(operation.attributes))
+        case AgentRun(name=name):
+            attributes = {OPERATION: "invoke_agent", AGENT: name}
+            return SpanData(f"invoke_agent {name}", "internal", "invoke_agent", attributes)
+        case AgentStep(number=number):
+            return SpanData("step", "internal", "", {"fxai.step.number": number})
+        case ToolExecution():
+            return _start_tool(operation)
+        case ModelCall(info=info):
+            attributes = _of_model("chat", info) | _of_request(operation.request)
+            if operation.is_stream:
+                attributes["gen_ai.request.stream"] = True
+            return SpanData(f"chat {info.model}", "client", "chat", attributes)
+        case EmbeddingCall(info=info):
+            return SpanData(f"embeddings {info.model}", "client", "embeddings", _of_model("embeddings", info))
+        case _:
+            return SpanData(type(operation).__name__, "internal", "", {})
 
 
 def _start_tool(operation: ToolExecution) -> SpanData:
@@ -241,14 +234,6 @@ def _of_model(operation: str, info: ModelInfo) -> Attributes:
     return attributes
 
 
-def _start_chat(operation: ModelCall) -> SpanData:
-    info, request = operation.info, operation.request
-    attributes = _of_model("chat", info) | _of_request(request)
-    if operation.is_stream:
-        attributes["gen_ai.request.stream"] = True
-    return SpanData(f"chat {info.model}", "client", "chat", attributes)
-
-
 def _of_request(request: ModelRequest) -> Attributes:
     attributes: Attributes = {}
     if request.max_tokens is not None:
@@ -264,22 +249,29 @@ def _of_request(request: ModelRequest) -> Attributes:
     return attributes
 
 
-def _start_embeddings(operation: EmbeddingCall) -> SpanData:
-    attributes = _of_model("embeddings", operation.info)
-    return SpanData(f"embeddings {operation.info.model}", "client", "embeddings", attributes)
-
-
-_BEGIN: Final[Mapping[type[Operation], Callable[[Any], SpanData]]] = {
-    Named: _start_named,
-    AgentRun: _start_run,
-    AgentStep: _start_step,
-    ToolExecution: _start_tool,
-    ModelCall: _start_chat,
-    EmbeddingCall: _start_embeddings,
-}
-
-
 # -- ends of operations
+
+
+def end(operation: Operation, value: Any) -> Attributes:
+    """Return the attributes of a successful operation without content."""
+    if isinstance(operation, ModelCall):
+        return _end_chat(value)
+    if isinstance(operation, ToolExecution):
+        # record the class of the failure, because its message is content
+        is_failure = isinstance(value, Outcome) and value.is_failure
+        return {ERROR_TYPE: type(value.result).__qualname__} if is_failure else {}
+    attributes: Attributes = {}
+    if isinstance(operation, EmbeddingCall):
+        attributes |= usage_attributes(value.usage)
+        if value.vectors:
+            attributes["gen_ai.embeddings.dimension.count"] = len(value.vectors[0])
+    elif isinstance(operation, AgentRun):
+        attributes |= {"fxai.run.ended": value.ended, "fxai.run.steps": len(value.steps)}
+        if value.steps:
+            attributes[FINISH_REASONS] = [finish_reason(value.steps[-1].finish_reason)]
+        if value.typed:
+            attributes[OUTPUT_TYPE] = "json"
+    return attributes
 
 
 def _end_chat(parts: Iterable[Any]) -> Attributes:
@@ -303,36 +295,6 @@ def fail(operation: Operation, cause: Cause[Any]) -> Attributes:
     if isinstance(operation, ModelCall):
         attributes[FINISH_REASONS] = ["error"]
     return attributes
-
-
-def _end_tool(value: Any) -> Attributes:
-    # record the class of the failure, because its message is content
-    is_failure = isinstance(value, Outcome) and value.is_failure
-    return {ERROR_TYPE: type(value.result).__qualname__} if is_failure else {}
-
-
-def _end_embeddings(found: Embeddings) -> Attributes:
-    attributes: Attributes = {**usage_attributes(found.usage)}
-    if found.vectors:
-        attributes["gen_ai.embeddings.dimension.count"] = len(found.vectors[0])
-    return attributes
-
-
-def _end_run(answer: Answer[Any]) -> Attributes:
-    attributes: Attributes = {"fxai.run.ended": answer.ended, "fxai.run.steps": len(answer.steps)}
-    if answer.steps:
-        attributes[FINISH_REASONS] = [finish_reason(answer.steps[-1].finish_reason)]
-    if answer.typed:
-        attributes[OUTPUT_TYPE] = "json"
-    return attributes
-
-
-_END: Final[Mapping[type[Operation], Callable[[Any], Attributes]]] = {
-    AgentRun: _end_run,
-    ToolExecution: _end_tool,
-    ModelCall: _end_chat,
-    EmbeddingCall: _end_embeddings,
-}
 
 
 def usage_attributes(usage: Usage) -> dict[str, int]:
