@@ -209,35 +209,17 @@ class StreamStore(Service):
 
 
 @final
-class _Live(msgspec.Struct, eq=False):
-    """A stream of this process with its events, its readers, and its signals."""
+class _Bell(msgspec.Struct, eq=False):
+    """The programs on any event loop that wait for one kind of change."""
 
-    id: str
-    most_bytes: int
-    most_ahead: int | None
-    events: list[bytes] = []
-    has_ended: bool = False
-    signals: list[Signal] = []
-    copied: int = 0  # number of events that other processes can read
-    size: int = 0
-    locations: dict[object, int] = {}  # position of each reader
-    had_reader: bool = False
-    waiting: list[Waker] = []  # programs on any event loop
+    waiting: list[Waker] = []
 
-    def add(self, events: Sequence[bytes]) -> bool:
-        """Add events. Return False if the stream would be too large."""
-        self.size += sum(map(len, events))
-        if self.size > self.most_bytes:
-            return False
-        self.events.extend(events)
-        self.tell()
-        return True
-
-    def tell(self) -> None:
-        """Wake all programs that wait for a change."""
-        waiting, self.waiting = self.waiting, []
-        for waker in waiting:
-            waker()
+    def ring(self) -> None:
+        """Wake all programs that wait for the change."""
+        if self.waiting:
+            waiting, self.waiting = self.waiting, []
+            for waker in waiting:
+                waker()
 
     def until(self, holds: Callable[[], bool]) -> EffectOf[None]:
         """Return an effect that waits until `holds` returns True."""
@@ -251,10 +233,38 @@ class _Live(msgspec.Struct, eq=False):
                         return
                     await waker.wait()
                 finally:
-                    with suppress(ValueError):  # `tell` removed it
+                    with suppress(ValueError):  # `ring` removed it
                         self.waiting.remove(waker)
 
         return Suspend(lambda: Succeed(None) if holds() else AwaitValue(wait))
+
+
+@final
+class _Live(msgspec.Struct, eq=False):
+    """A stream of this process with its events, its readers, and its signals."""
+
+    id: str
+    most_bytes: int
+    most_ahead: int | None
+    events: list[bytes] = []
+    has_ended: bool = False
+    signals: list[Signal] = []
+    copied: int = 0  # number of events that other processes can read
+    size: int = 0
+    locations: dict[object, int] = {}  # position of each reader
+    had_reader: bool = False
+    of_events: _Bell = msgspec.field(default_factory=_Bell)  # new events, or the end
+    of_readers: _Bell = msgspec.field(default_factory=_Bell)  # a reader that read or disconnected
+    of_signals: _Bell = msgspec.field(default_factory=_Bell)
+
+    def add(self, events: Sequence[bytes]) -> bool:
+        """Add events. Return False if the stream would be too large."""
+        self.size += sum(map(len, events))
+        if self.size > self.most_bytes:
+            return False
+        self.events.extend(events)
+        self.of_events.ring()
+        return True
 
     def is_near(self) -> bool:
         """Return True if no reader is too far behind."""
@@ -276,12 +286,11 @@ class _Live(msgspec.Struct, eq=False):
 
         def leave() -> None:
             self.locations.pop(reader, None)
-            self.tell()
+            self.of_readers.ring()
 
         def take(location: int) -> EffectOf[tuple[bytes, int] | None]:
-            return self.until(lambda: len(self.events) > location or self.has_ended).map(
-                lambda _: self._batch(reader, location)
-            )
+            there = self.of_events.until(lambda: len(self.events) > location or self.has_ended)
+            return there.map(lambda _: self._batch(reader, location))
 
         joined = acquire_release(Sync(join), lambda _: Sync(leave))
         return StreamOf.unwrap(joined.map(lambda _: StreamOf.unfold(after, take)))
@@ -296,7 +305,7 @@ class _Live(msgspec.Struct, eq=False):
             end += 1
         self.locations[reader] = end
         if self.most_ahead is not None:
-            self.tell()
+            self.of_readers.ring()
         return b"".join(self.events[location:end]), end
 
 
@@ -311,11 +320,13 @@ class _Writer(StreamWriter):
 
     @override
     def write(self, events: Sequence[bytes], *, wait: bool = True) -> EffectOf[None, StreamStoreError]:
+        live = self._live
+
         def write() -> EffectOf[None, StreamStoreError]:
-            if not self._live.add(events):
+            if not live.add(events):
                 text = "the stream is larger than the store allows. Raise most_bytes, or limit the answer."
                 return fail(StreamStoreError(self._conversation_id, "write", text))
-            return self._live.until(self._live.is_near) if wait and not self._live.is_near() else Succeed(None)
+            return Succeed(None) if not wait or live.is_near() else live.of_readers.until(live.is_near)
 
         return Suspend(write)
 
@@ -325,7 +336,7 @@ class _Writer(StreamWriter):
         live = self._live
 
         def take(_: None) -> EffectOf[tuple[Signal, None]]:
-            return live.until(lambda: bool(live.signals)).map(lambda _: (live.signals.pop(0), None))
+            return live.of_signals.until(lambda: bool(live.signals)).map(lambda _: (live.signals.pop(0), None))
 
         here: StreamOf[Signal, Never, None] = StreamOf.unfold(None, take)
         look = self._look
@@ -339,7 +350,7 @@ class _Writer(StreamWriter):
     @property
     @override
     def left(self) -> EffectOf[None]:
-        nobody = self._live.until(self._live.has_no_reader)
+        nobody = self._live.of_readers.until(self._live.has_no_reader)
         never_there: EffectOf[None] = Suspend(lambda: nobody if self._live.had_reader else Succeed(None)).delay(
             _ARRIVAL
         )
@@ -396,7 +407,7 @@ class _Streams(StreamStore):
             live.events.append(DONE)
             live.has_ended = True
             self._ended[conversation_id] = now
-            live.tell()
+            live.of_events.ring()
             shared = self._shared
             if shared is None:
                 return Succeed(None)
@@ -412,7 +423,7 @@ class _Streams(StreamStore):
             live.copied += len(events)
             return _log(shared.append(conversation_id, events))
 
-        there = live.until(lambda: len(live.events) > live.copied).delay(_PAUSE)
+        there = live.of_events.until(lambda: len(live.events) > live.copied).delay(_PAUSE)
         once = there.and_then(Suspend(copy).uninterruptible())
         return once.flat_map(lambda _: self._copy(conversation_id, live, shared))
 
@@ -468,7 +479,7 @@ class _Streams(StreamStore):
                     return Succeed(False)
                 return self._shared.signal(conversation_id, signal).map_error(_failure(conversation_id, "signal"))
             live.signals.append(signal)
-            live.tell()
+            live.of_signals.ring()
             return Succeed(True)
 
         return Suspend(send)
