@@ -42,11 +42,11 @@ from fxai.agents.agent import Agent
 from fxai.agents.stateful import StatefulPrompt
 from fxai.agents.sub_agent import Callee
 from fxai.effects import fx
-from fxai.effects.cancellation import refuse_foreign
+from fxai.effects.cancellation import event_loop, refuse_foreign
 from fxai.effects.cause import Failed
 from fxai.effects.effect import AnyEffect, EffectOf
 from fxai.effects.layer import AnyLayer, LayerOf
-from fxai.effects.runtime import Runtime, runtime
+from fxai.effects.runtime import Runtime, run_async_exit, runtime
 from fxai.effects.stream import StreamOf
 from fxai.models.language_model import LanguageModel
 from fxai.schema.data import is_object
@@ -267,26 +267,25 @@ class ChatApp:
 
     async def _start_alone(self, token: object) -> None:
         """Start the application without a lifespan, once for all requests, in a task of the asyncio event loop."""
-        from fxai.effects.cancellation import event_loop
-
         if event_loop() != "asyncio":
             raise RuntimeError("the application was not started. Let the server run its lifespan.")
+
+        async def live(ready: anyio.Event) -> None:
+            try:
+                async with anyio.create_task_group() as group:
+                    await group.start(self._run)
+                    ready.set()
+            finally:
+                ready.set()
+
         if self._alone is None or self._alone[0].done() or self._loop != token:
             ready = anyio.Event()
             self._active, self._loop = None, token
-            self._alone = asyncio.get_running_loop().create_task(self._live_alone(ready)), ready
+            self._alone = asyncio.get_running_loop().create_task(live(ready)), ready
         living, ready = self._alone
         await ready.wait()
         if living.done():
             living.result()  # raises the error that prevented the start
-
-    async def _live_alone(self, ready: anyio.Event) -> None:
-        try:
-            async with anyio.create_task_group() as group:
-                await group.start(self._run)
-                ready.set()
-        finally:
-            ready.set()
 
     async def aclose(self) -> None:
         """Stop an application that its first request started. Active turns have `grace` seconds to finish."""
@@ -318,16 +317,15 @@ class ChatApp:
         """Return a route whose handler receives the name of the user. The files of the page need no user."""
 
         async def endpoint(request: Request) -> Response:
-            return await handle(request, "" if path.startswith("/{") else await self._user(request))
+            if path.startswith("/{"):
+                return await handle(request, "")
+            user: str | None = await refuse_foreign(_value_of(self._identify(request)))
+            if not user:
+                text = "the server does not know who you are. Sign in, or send the token."
+                raise RefusedError(401, "identity", text)
+            return await handle(request, user)
 
         return Route(path, endpoint, methods=[method])
-
-    async def _user(self, request: Request) -> str:
-        found = self._identify(request)
-        user: str | None = await refuse_foreign(_value_of(found))
-        if not user:
-            raise RefusedError(401, "identity", "the server does not know who you are. Sign in, or send the token.")
-        return user
 
     async def _load(self, user: str, action: Action, id_: str) -> Conversation:
         """Return the conversation if the user may do this. Refuse a missing conversation and one of another user."""
@@ -359,8 +357,6 @@ class ChatApp:
 
     async def _ask(self, effect: AnyEffect) -> Any:
         """Return the value of an effect of a store. Log a failure, and hide it from the client."""
-        from fxai.effects.runtime import run_async_exit
-
         end = await run_async_exit(effect)
         if isinstance(end, Failed):
             if end.cause.interrupted:
