@@ -120,7 +120,10 @@ class _Bounded(httpx2.AsyncBaseTransport):
         if request.method == "POST" and "mcp-session-id" in request.headers and response.status_code in (400, 404, 410):
             return await self._in_session(response)
         if response.status_code in _REFUSED_STATUSES or response.status_code >= 500:
-            return await self._refusal(response)
+            body = await self._read(response)
+            if body is not None and b'"jsonrpc"' in body:
+                return _with_body(response, body)
+            return _error_response(request, HTTP_STATUS, _status_of(response), response.status_code)
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             headers = _headers_of(response)
             return httpx2.Response(
@@ -159,12 +162,6 @@ class _Bounded(httpx2.AsyncBaseTransport):
             return _with_body(response, body)
         self._is_forgotten = True
         return _error_response(response.request, SESSION_GONE, _status_of(response), response.status_code)
-
-    async def _refusal(self, response: httpx2.Response) -> httpx2.Response:
-        body = await self._read(response)
-        if body is not None and b'"jsonrpc"' in body:
-            return _with_body(response, body)
-        return _error_response(response.request, HTTP_STATUS, _status_of(response), response.status_code)
 
     async def _whole(self, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)

@@ -188,14 +188,11 @@ def look_alikes(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in sorted(names, key=lambda name: not name.isascii()):
         owner = owners.setdefault(_looks(name), name)
-        if owner != name or _hides(name):
+        # a space between words is visible
+        is_hidden = any(one != " " and unicodedata.category(one)[0] in "CZ" for one in name) or name != name.strip()
+        if owner != name or is_hidden:
             found[name] = owner
     return found
-
-
-def _hides(name: str) -> bool:
-    """Return True if the name contains an invisible character. A space between words is visible."""
-    return name != name.strip() or any(one != " " and unicodedata.category(one)[0] in "CZ" for one in name)
 
 
 def _looks(name: str) -> str:

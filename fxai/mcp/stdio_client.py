@@ -91,19 +91,16 @@ class _Running(msgspec.Struct, eq=False):
         if len(parts) > BATCH:
             self.watch.too_many()
         for one in parts:
-            await self._take(one)
-
-    async def _take(self, line: bytes) -> None:
-        if self.watch.trouble is not None:
-            return
-        try:
-            message = wire.jsonrpc_message_adapter.validate_json(self.watch.lighten(line))
-        except ValueError as error:
-            unread = self.watch.unreadable(line, error)
-            if unread is not None:
-                await self.to_sdk.send(unread)
-            return
-        await self.to_sdk.send(SessionMessage(message))
+            if self.watch.trouble is not None:
+                return
+            try:
+                message = wire.jsonrpc_message_adapter.validate_json(self.watch.lighten(one))
+            except ValueError as error:
+                unread = self.watch.unreadable(one, error)
+                if unread is not None:
+                    await self.to_sdk.send(unread)
+            else:
+                await self.to_sdk.send(SessionMessage(message))
 
     async def write(self) -> None:
         """Write outgoing messages to standard input."""

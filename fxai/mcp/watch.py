@@ -265,22 +265,17 @@ class Watch:
         space = self.limits.tools + 1 - self.listed
         kept: list[Any] = []
         for index, tool in enumerate(tools[: max(space, 0)], self.listed):
-            reason = self._fault(small, tool)
-            if reason is None:
-                kept.append(tool)
-            else:
+            try:
+                wire.Tool.model_validate(tool, by_name=False)
+                methods.validate_server_result("tools/list", self.version, {**small, "tools": [tool]})
+            except ValueError as error:
                 name = tool.get("name") if is_object(tool) else None
+                reason = f"the protocol does not allow this tool: {brief(error)}"
                 self.refused[name if isinstance(name, str) else f"(number {index + 1})"] = reason
+            else:
+                kept.append(tool)
         self.listed += len(tools)
         return kept
-
-    def _fault(self, page: dict[str, Any], tool: Any) -> str | None:
-        try:
-            wire.Tool.model_validate(tool, by_name=False)
-            methods.validate_server_result("tools/list", self.version, {**page, "tools": [tool]})
-        except ValueError as error:
-            return f"the protocol does not allow this tool: {brief(error)}"
-        return None
 
 
 def _token(request: wire.JSONRPCRequest) -> str:

@@ -69,8 +69,13 @@ class Content(msgspec.Struct, frozen=True):
         if isinstance(operation, AgentRun):
             return self._clean({INPUT_MESSAGES: input_messages(operation.prompt)})
         if isinstance(operation, ToolExecution):
-            found = {ARGUMENTS: _arguments(operation)}
-            return self._clean(found if operation.tool is not None else {TOOL_NAME: operation.name, **found})
+            tool, given = operation.tool, operation.given
+            if tool is None:
+                return self._clean({TOOL_NAME: operation.name, ARGUMENTS: given})
+            parameters = tool.parameters
+            if operation.is_typed and isinstance(parameters, Schema):
+                return self._clean({ARGUMENTS: parameters.encode_unsafe(given)})
+            return self._clean({ARGUMENTS: given})
         return {}
 
     def after(self, operation: Operation, value: Any) -> dict[str, Any]:
@@ -80,8 +85,10 @@ class Content(msgspec.Struct, frozen=True):
         if isinstance(operation, AgentRun) and isinstance(value, Answer) and value.steps:
             return self._clean({OUTPUT_MESSAGES: output_messages(value.response.content)})
         if isinstance(operation, ToolExecution):
-            result = value.encoded_result if isinstance(value, Outcome) else _encode(operation, value)
-            return self._clean({RESULT: result})
+            if isinstance(value, Outcome):
+                return self._clean({RESULT: value.encoded_result})
+            tool = operation.tool
+            return {} if tool is None else self._clean({RESULT: tool.success.encode_unsafe(value)})
         return {}
 
     def message(self, cause: Cause[Any]) -> str | None:
@@ -97,7 +104,8 @@ class Content(msgspec.Struct, frozen=True):
             if value is None or value == []:
                 continue
             try:
-                own = _copy(value)
+                # a copy, so that `redact` can change it without changing the history
+                own = msgspec.json.decode(msgspec.json.encode(value, enc_hook=repr))
                 kept[name] = own if self.redact is None else self.redact(name, own)
             except Exception as error:
                 _LOG.error("`redact` failed, and %s is not recorded: %s", name, location_of(error))
@@ -112,11 +120,6 @@ def location_of(error: BaseException) -> str:
     """
     steps = extract_tb(error.__traceback__)
     return type(error).__qualname__ + (f" in {steps[-1].filename}, line {steps[-1].lineno}" if steps else "")
-
-
-def _copy(value: Any) -> Any:
-    """Return a copy of JSON values, so that a hook can change it without changing the history."""
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=repr))
 
 
 def as_text(value: Any) -> str:
@@ -196,14 +199,3 @@ def _definition(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
         return {"type": "extension", "name": tool.name, "description": tool.description}
     schema = tool.json_schema()
     return {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema}
-
-
-def _arguments(operation: ToolExecution) -> Any:
-    tool = operation.tool
-    if operation.is_typed and tool is not None and isinstance(tool.parameters, Schema):
-        return tool.parameters.encode_unsafe(operation.given)
-    return operation.given
-
-
-def _encode(operation: ToolExecution, value: Any) -> Any:
-    return None if operation.tool is None else operation.tool.success.encode_unsafe(value)

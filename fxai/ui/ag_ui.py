@@ -364,17 +364,15 @@ def to_ag_ui(messages: Iterable[UIMessage]) -> list[AgUiMessage]:
     A message of an agent becomes several messages: its reasoning, its texts with the calls after them, and the results.
     The function omits files, sources, and data of agents.
     """
-    return [
-        each
-        for message in messages
-        for each in (_user_message(message) if message.role == "user" else _agent_messages(message))
-    ]
-
-
-def _user_message(message: UIMessage) -> list[AgUiMessage]:
-    content = [part for one in message.parts if (part := _content(one)) is not None]
-    is_text = len(content) == 1 and content[0]["type"] == "text"
-    return [{"id": message.id, "role": "user", "content": content[0]["text"] if is_text else content}]
+    shown: list[AgUiMessage] = []
+    for message in messages:
+        if message.role == "user":
+            content = [part for one in message.parts if (part := _content(one)) is not None]
+            is_text = len(content) == 1 and content[0]["type"] == "text"
+            shown.append({"id": message.id, "role": "user", "content": content[0]["text"] if is_text else content})
+        else:
+            shown += _agent_messages(message)
+    return shown
 
 
 def _content(part: Part) -> dict[str, Any] | None:
@@ -410,18 +408,11 @@ def _agent_messages(message: UIMessage) -> list[AgUiMessage]:
             push("reasoning", content=part["text"])
         elif is_call(part):
             caller = caller or push("assistant")
-            caller.setdefault("toolCalls", []).append(_call(part))
+            called = {"name": tool_name(part), "arguments": _text_of(part["input"]) if "input" in part else ""}
+            call = {"id": part["toolCallId"], "type": "function", "function": called}
+            caller.setdefault("toolCalls", []).append(call)
             results += _results(part)
     return [*answered, *results]
-
-
-def _call(part: Part) -> dict[str, Any]:
-    arguments = _text_of(part["input"]) if "input" in part else ""
-    return {
-        "id": part["toolCallId"],
-        "type": "function",
-        "function": {"name": tool_name(part), "arguments": arguments},
-    }
 
 
 def _results(part: Part) -> list[AgUiMessage]:

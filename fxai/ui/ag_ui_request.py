@@ -191,16 +191,13 @@ class RunInput(msgspec.Struct, frozen=True):
 
     def _answer(self, message: UIMessage) -> UIMessage:
         """Return a message of the agent with the results of its pending calls."""
-        return msgspec.structs.replace(message, parts=tuple(map(self._answer_call, message.parts)))
-
-    def _answer_call(self, part: Part) -> Part:
-        if not is_call(part):
-            return part
-        if part["state"] == "input-available" and part["toolCallId"] in self.outputs:
-            text, error = self.outputs[part["toolCallId"]]
-            answer = {"state": "output-available", "output": _data_of(text)}
-            return {**part, **(answer if error is None else {"state": "output-error", "errorText": error})}
-        return part
+        parts = list(message.parts)
+        for index, part in enumerate(parts):
+            if is_call(part) and part["state"] == "input-available" and part["toolCallId"] in self.outputs:
+                text, error = self.outputs[part["toolCallId"]]
+                answer = {"state": "output-available", "output": _data_of(text)}
+                parts[index] = {**part, **(answer if error is None else {"state": "output-error", "errorText": error})}
+        return msgspec.structs.replace(message, parts=tuple(parts))
 
     @override
     def __hash__(self) -> int:

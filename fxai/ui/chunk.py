@@ -38,7 +38,6 @@ from fxai.messages.part import (
     ToolCall,
     ToolParamsStart,
     ToolResult,
-    WarningPart,
 )
 from fxai.schema.data import is_object
 from fxai.tools.tool_error import Denied
@@ -217,7 +216,12 @@ class ChunkEncoder:
             case "tool-params-start" | "tool-params-delta" | "tool-call":
                 return self._call(part)
             case "tool-result":
-                return [*self._call_of(part), self._result(part)]
+                call = self._earlier.pop(part.id, None) if part.id not in self._started else None
+                if call is None:
+                    return [self._result(part)]
+                # the call belongs to another message; its metadata does not belong to this message
+                own = ToolCall(call.id, call.name, call.params, dynamic=call.dynamic, params_text=call.params_text)
+                return [*self._call(own), self._result(part)]
             case "tool-approval-request":
                 return [self._approval(part)]
             case "file" | "source":
@@ -225,7 +229,8 @@ class ChunkEncoder:
             case "error":
                 return self.error(part.error)
             case "warning":
-                return [_warning(part)]
+                data = {"message": part.message, "kind": part.kind}
+                return [_data(DataPart("warning", data, transient=True))]
             case _:
                 return []
 
@@ -268,18 +273,11 @@ class ChunkEncoder:
         marks = self._marks(part)
         if isinstance(part, ToolParamsStart):
             return [_chunk("tool-input-start", toolCallId=part.id, toolName=part.name, **marks)]
-        call: ToolCall = part
-        named = {"toolCallId": call.id, "toolName": call.name}
-        if call.params_text is not None:  # not valid JSON; the result of the call explains the error
-            return [{"type": "tool-input-available", **named, "input": call.params_text, **marks}]
-        return [{"type": "tool-input-available", **named, "input": call.params, **marks}]
-
-    def _call_of(self, result: ToolResult) -> list[Chunk]:
-        """Return the call of a result that belongs to another message."""
-        call = self._earlier.pop(result.id, None) if result.id not in self._started else None
-        if call is None:
-            return []
-        return self._call(ToolCall(call.id, call.name, call.params, dynamic=call.dynamic, params_text=call.params_text))
+        # a text is not valid JSON; the result of the call explains the error
+        params = part.params if part.params_text is None else part.params_text
+        return [
+            {"type": "tool-input-available", "toolCallId": part.id, "toolName": part.name, "input": params, **marks}
+        ]
 
     def _marks(self, part: Any) -> dict[str, Any]:
         marks: dict[str, Any] = {}
@@ -294,7 +292,8 @@ class ChunkEncoder:
     def _result(self, result: ToolResult) -> Chunk:
         marks = self._marks(result)
         if not result.is_failure:
-            chunk = {"type": "tool-output-available", "toolCallId": result.id, "output": _plain(result), **marks}
+            output = None if result.encoded_result is msgspec.UNSET else result.encoded_result
+            chunk = {"type": "tool-output-available", "toolCallId": result.id, "output": output, **marks}
             return {**chunk, "preliminary": True} if result.preliminary else chunk
         was_asked = result.id in self._asked or result.id not in self._started
         if isinstance(result.result, Denied) and was_asked and self._options.version > 5:
@@ -351,15 +350,6 @@ def _data(part: DataPart) -> Chunk:
     if part.transient:
         chunk["transient"] = True
     return chunk
-
-
-def _warning(part: WarningPart) -> Chunk:
-    data = {"message": part.message, "kind": part.kind}
-    return _data(DataPart("warning", data, transient=True))
-
-
-def _plain(result: ToolResult) -> Any:
-    return None if result.encoded_result is msgspec.UNSET else result.encoded_result
 
 
 def file_url(file: File | FilePart) -> str:

@@ -187,7 +187,12 @@ def _difference(part: Part, known: Part) -> tuple[str, str] | None:
         return None if _is_same(part["output"], known.get("output")) else (".output", "the stored result differs")
     if part["state"] == "output-error" and part["errorText"] != known.get("errorText"):
         return ".errorText", "the stored failure differs"
-    return _approval_difference(part, known)
+    sent, there = part.get("approval", {}), known.get("approval", {})
+    if sent and sent.get("id") != there.get("id"):
+        return ".approval.id", "unknown approval"
+    if "approved" in sent and sent["approved"] != there.get("approved"):
+        return ".approval.approved", "the stored answer differs, and the call is no longer pending"
+    return None
 
 
 def _is_same(sent: Any, known: Any) -> bool:
@@ -201,15 +206,6 @@ def _with_doubles(data: Any) -> Any:
     if is_array(data):
         return [_with_doubles(value) for value in data]
     return float(data) if isinstance(data, int) and not isinstance(data, bool) and abs(data) < 1e300 else data
-
-
-def _approval_difference(part: Part, known: Part) -> tuple[str, str] | None:
-    sent, there = part.get("approval", {}), known.get("approval", {})
-    if sent and sent.get("id") != there.get("id"):
-        return ".approval.id", "unknown approval"
-    if "approved" in sent and sent["approved"] != there.get("approved"):
-        return ".approval.approved", "the stored answer differs, and the call is no longer pending"
-    return None
 
 
 # -- answers to pending calls

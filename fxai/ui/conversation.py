@@ -200,7 +200,11 @@ class Conversation(msgspec.Struct, frozen=True):
         path, versions = self.path(), self.versions()
         last = path[-1] if path else None
         is_lost = last is not None and last.ended is None and not is_running
-        shown = {turn.user.id: _location_of(turn.id, versions[turn.user.id]) for turn in path if turn.user is not None}
+        shown: dict[str, Any] = {}
+        for turn in path:
+            if turn.user is not None:
+                turns = versions[turn.user.id]
+                shown[turn.user.id] = {"index": turns.index(turn.id), "of": len(turns), "turns": list(turns)}
         return {
             "id": self.id,
             "title": self.title,
@@ -217,13 +221,15 @@ class Conversation(msgspec.Struct, frozen=True):
         return hash((self.id, self.head, len(self.turns)))
 
 
-def _location_of(turn_id: str, versions: tuple[str, ...]) -> dict[str, Any]:
-    return {"index": versions.index(turn_id), "of": len(versions), "turns": list(versions)}
-
-
 def _messages(path: tuple[Turn, ...]) -> Iterator[UIMessage]:
     """Yield the messages of a path. If a run continues a message, its message replaces the earlier message."""
-    answers = {part.approval_id: part for turn in path for part in _answers(turn)}
+    answers = {
+        part.approval_id: part
+        for turn in path
+        for message in turn.messages
+        for part in (message.content if message.role == "tool" else ())
+        if part.type == "tool-approval-response"
+    }
     shown: UIMessage | None = None
     for turn in path:
         if turn.user is not None:
@@ -234,13 +240,6 @@ def _messages(path: tuple[Turn, ...]) -> Iterator[UIMessage]:
         shown = turn.message or shown
     if shown is not None:
         yield _with_answers(shown, answers)
-
-
-def _answers(turn: Turn) -> Iterator[ToolApprovalResponsePart]:
-    for message in turn.messages:
-        for part in message.content if message.role == "tool" else ():
-            if part.type == "tool-approval-response":
-                yield part
 
 
 def _with_answers(message: UIMessage, answers: Mapping[str, ToolApprovalResponsePart]) -> UIMessage:

@@ -302,7 +302,8 @@ class _JournalConversations(Conversations):
         def begin() -> None:
             journal = self._journals.journal(conversation_id)
             state = journal.read_state()
-            new = ConversationSummary(conversation_id, owner, _title(turn), turn.created, turn.created)
+            title = "" if turn.user is None else " ".join(turn.user.text.split())[:_TITLE]
+            new = ConversationSummary(conversation_id, owner, title or "…", turn.created, turn.created)
             summary = new if state is None else msgspec.structs.replace(_summary(state), changed=turn.created)
             self._touch(summary.owner, conversation_id, summary.changed, is_new=state is None)
             journal.append(_beginning(turn), state=msgspec.to_builtins(summary))
@@ -322,7 +323,8 @@ class _JournalConversations(Conversations):
             self._touch(state["owner"], conversation_id, now)
             self._journals.journal(conversation_id).append(_ending(turn), find, state)
 
-        return _now().flat_map(lambda now: self._attempt(conversation_id, "save", lambda: work(now)))
+        clock: EffectOf[Clock] = Fetch(Clock)
+        return clock.flat_map(lambda clock: self._attempt(conversation_id, "save", lambda: work(clock.now())))
 
     @override
     def choose(self, conversation_id: str, turn_id: str) -> Effect[None, ConversationError]:
@@ -435,17 +437,7 @@ class _JournalConversations(Conversations):
         return attempt_work(work, explain, in_thread=self._journals.blocks)
 
 
-def _now() -> EffectOf[float]:
-    clock: EffectOf[Clock] = Fetch(Clock)
-    return clock.map(lambda clock: clock.now())
-
-
 # -- data of journals
-
-
-def _title(turn: Turn) -> str:
-    text = "" if turn.user is None else " ".join(turn.user.text.split())
-    return text[:_TITLE] or "…"
 
 
 def _beginning(turn: Turn) -> dict[str, Any]:
@@ -500,17 +492,15 @@ def _turn(begun: Mapping[str, Any], ended: Mapping[str, Any] | None) -> Turn:
             Prompt.from_data(begun["said"]).unwrap(),
             begun["created"],
         )
-        return turn if ended is None else _with_end(turn, ended)
+        if ended is None:
+            return turn
+        return msgspec.structs.replace(
+            turn,
+            ended=ended["ended"],
+            error=ended.get("error"),
+            message=None if ended["message"] is None else read_message(ended["message"]).unwrap(),
+            messages=Prompt.from_data(ended["messages"]).unwrap(),
+            state=None if ended["state"] is None else PromptState.from_data(ended["state"]).unwrap(),
+        )
     except (KeyError, UnwrapFailedError) as error:
         raise OSError(f"damaged turn: {error}. {_REMEDY}") from error
-
-
-def _with_end(turn: Turn, ended: Mapping[str, Any]) -> Turn:
-    return msgspec.structs.replace(
-        turn,
-        ended=ended["ended"],
-        error=ended.get("error"),
-        message=None if ended["message"] is None else read_message(ended["message"]).unwrap(),
-        messages=Prompt.from_data(ended["messages"]).unwrap(),
-        state=None if ended["state"] is None else PromptState.from_data(ended["state"]).unwrap(),
-    )

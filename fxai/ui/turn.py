@@ -222,7 +222,10 @@ class _TurnPage(ChatPage):
             finally:
                 del self._waiting[id_]
             reply = cast("UserReply", waiting.reply)
-            faults = _faults(question, reply)
+            faults = []
+            if reply.action == "accept" and question.url is None:
+                form = JsonSchema.of(dict(question.schema))
+                faults = [str(fault) for fault in form.validate(dict(reply.content or {}))]
             if not faults:
                 yield self.show(_question_data(id_, question, answered=reply.action))
                 return reply
@@ -269,12 +272,6 @@ def _question_data(id_: str, question: Question, **more: Any) -> DataPart:
         **{name: value for name, value in more.items() if value},
     }
     return DataPart("question", data, id_)
-
-
-def _faults(question: Question, reply: UserReply) -> list[str]:
-    if reply.action != "accept" or question.url is not None:
-        return []
-    return [str(fault) for fault in JsonSchema.of(dict(question.schema)).validate(dict(reply.content or {}))]
 
 
 # -- the run of a turn
@@ -386,7 +383,8 @@ class _Running:
     def _send_alone(self, chunk: Chunk) -> AnyEffect:
         if chunk["type"] == "finish":
             self._draft.end()
-            return self._keep("pending" if self._is_pending() else "done", (chunk,))
+            is_pending = bool((self._run.turn.history + self._draft.messages).pending)
+            return self._keep("pending" if is_pending else "done", (chunk,))
         if chunk["type"] == "error" and self._has_failed:
             self._draft.stop(FAILED)
             return self._keep("failed", (*self._close_calls(FAILED), chunk))
@@ -400,9 +398,6 @@ class _Running:
     def _show(self, data: DataPart) -> AnyEffect:
         (chunk,) = self._encoder.encode(data)
         return Suspend(lambda: self._send(chunk))
-
-    def _is_pending(self) -> bool:
-        return bool((self._run.turn.history + self._draft.messages).pending)
 
     def _note_end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
         """Note the end of the answer. If it failed, its error chunk is the last chunk."""

@@ -82,15 +82,14 @@ class Guard:
             return _reply(403, "pages of this origin must not use this server. Add it to allowed_origins")
         if origin is not None and scope["method"] == "OPTIONS":
             return Response(status_code=204, headers=_ALLOWED)
-        if self._digest is not None and not self._brings_token(headers.get("authorization", "")):
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if self._digest is not None and not (
+            scheme.lower() == "bearer" and compare_digest(_digest(token.strip()), self._digest)
+        ):
             return _reply(401, "the token is missing or wrong", {"www-authenticate": "Bearer"})
         if scope["path"].rstrip("/") != settings.path.rstrip("/"):
             return _reply(404, f"path not found. Send requests to {settings.path}")
         return None
-
-    def _brings_token(self, authorization: str) -> bool:
-        scheme, _, token = authorization.partition(" ")
-        return scheme.lower() == "bearer" and compare_digest(_digest(token.strip()), self._digest or b"")
 
     async def _pass_on(
         self, scope: MutableMapping[str, Any], headers: Mapping[str, str], receive: Receive, send: Send
