@@ -13,18 +13,23 @@ JSON, the location, the finding, and the remedy.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from math import ceil
+from secrets import randbits
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, cast, final
 
 import msgspec
 from typing_extensions import override
+
+from fxai.schema.data import copy_data
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 _A = TypeVar("_A")
 _BATCH: Final = 10  # the most values of one run, because a run of Hypothesis costs more than a value
+_MOST_VALUES: Final = 10_000  # values that a trial stores for further laws
 
 
 @final
@@ -103,8 +108,8 @@ class TrialOptions(TypedDict, total=False):
 
 
 @final
-class Trial(msgspec.Struct, frozen=True):
-    """The effort for a law.
+class Trial(msgspec.Struct, frozen=True, eq=False):
+    """The effort for a law, and the data that several laws share.
 
     Attributes:
         max_examples: Number of generated examples, rounded up to full batches of at most 10. Default: 100.
@@ -115,17 +120,39 @@ class Trial(msgspec.Struct, frozen=True):
     max_examples: int = 100
     seed: int | None = None
     derandomize: bool = False
+    _new_seed: int = msgspec.field(default_factory=lambda: randbits(64))
+    _drawn: dict[SearchStrategy[Any], list[Any]] = msgspec.field(default_factory=dict)
 
     def find_break(self, data: SearchStrategy[_A], law: Callable[[_A], Break | None]) -> Break | None:
         """Return the smallest break, or None.
 
+        Hypothesis generates the data of a strategy for the first law. Later laws receive the same data, and Hypothesis
+        generates it again only if one of them breaks, to find the smallest break.
+
         Raises:
             NoExamplesError: If the strategy generates no data.
         """
+        first: Break | None = None
+        if data in self._drawn:
+            with suppress(Exception):  # Hypothesis raises it again, for the smallest data
+                first = next(filter(None, map(law, map(copy_data, self._drawn[data]))), None)
+                if first is None:
+                    return None
+        drawn: list[_A] = []
+
+        def recorded(value: _A) -> Break | None:
+            drawn.append(copy_data(value))
+            return law(value)
+
         try:
-            return self._search(data, law, min(max(self.max_examples // _BATCH, 1), _BATCH))
+            found = self._search(data, recorded, min(max(self.max_examples // _BATCH, 1), _BATCH))
         except NoExamplesError:
-            return self._search(data, law, 1)  # a filter rejects a batch more often than a value
+            found = self._search(data, recorded, 1)  # a filter rejects a batch more often than a value
+        if found is None and first is None:
+            self._drawn[data] = drawn
+            while sum(map(len, self._drawn.values())) > _MOST_VALUES:
+                del self._drawn[next(iter(self._drawn))]
+        return found or (first and _now_and_then(first))
 
     def _search(self, data: SearchStrategy[_A], law: Callable[[_A], Break | None], batch: int) -> Break | None:
         """Return the smallest break, or None. One run of Hypothesis draws a batch, and stops at the first break."""
@@ -145,8 +172,9 @@ class Trial(msgspec.Struct, frozen=True):
                 raise _BrokenError
 
         test: Any = self._settings(batch)(hypothesis.given(first_break())(hold))
+        seed = self._new_seed if self.seed is None and not self.derandomize else self.seed
         try:
-            (test if self.seed is None else hypothesis.seed(self.seed)(test))()
+            (test if seed is None else hypothesis.seed(seed)(test))()
         except _BrokenError:
             return last[0]
         except Flaky:

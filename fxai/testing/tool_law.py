@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, final
 from warnings import warn
 
@@ -56,19 +56,22 @@ class LawSubject(msgspec.Struct, frozen=True, eq=False):
 
     def parameters(self) -> SearchStrategy[Any]:
         """Return a strategy of valid parameters as JSON values: the caller's strategy, or data from the schema."""
-        from fxai.testing.strategies import instances
-
-        return instances(self.document) if self.given is None else self.given
+        return _instances(self.document) if self.given is None else self.given
 
     def schemas(self) -> Iterator[tuple[str, Schema[Any], SearchStrategy[Any]]]:
         """Yield each typed schema of the tool: its name, the schema, and a strategy of data."""
-        from fxai.testing.strategies import instances
-
         if isinstance(self.tool.parameters, Schema):
             yield "parameters", self.tool.parameters, self.parameters()
         for name, schema in (("success", self.tool.success), ("failure", self.tool.failure)):
             if schema.type not in (Never, NoReturn):
-                yield name, schema, instances(schema)
+                yield name, schema, _instances(schema.document)
+
+
+@lru_cache(maxsize=64)  # the laws of a tool share the data of a strategy
+def _instances(document: JsonSchema, *, undeclared: bool = True) -> SearchStrategy[Any]:
+    from fxai.testing.strategies import instances
+
+    return instances(document, undeclared=undeclared)
 
 
 def first_fault(failure: DecodeFailure) -> tuple[str, str]:
@@ -208,8 +211,6 @@ def _fits(name: str, schema: Schema[Any], given: Any, *, one_sided: bool = False
 
 
 def _strict(rules: StrictRules, subject: LawSubject, trial: Trial) -> Break | None:
-    from fxai.testing.strategies import instances
-
     result = strict_form(subject.document, rules, explicit_null=subject.tool.get(ExplicitNull))
     if isinstance(result, Failure):
         if subject.tool.get(Strict) is not True:
@@ -221,8 +222,8 @@ def _strict(rules: StrictRules, subject: LawSubject, trial: Trial) -> Break | No
     if refused := rule_faults(form.document, rules):
         return Break(form.document.to_dict(), refused[0].pointer, f"{rules.name} rejects it: {refused[0]}", _REPORT)
     try:
-        found = trial.find_break(instances(form.document), partial(_goes_back, form))
-        return found or trial.find_break(instances(form.original, undeclared=False), partial(_goes_there, form))
+        found = trial.find_break(_instances(form.document), partial(_goes_back, form))
+        return found or trial.find_break(_instances(form.original, undeclared=False), partial(_goes_there, form))
     except NoExamplesError:
         return None
 

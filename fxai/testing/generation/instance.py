@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
@@ -24,7 +24,9 @@ from fxai.schema.data import copy_data, identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.pattern import SECONDS, compiled_pattern
 from fxai.testing.generation.conjunction import Conjunction, DeadEndError, gather, height, keyword_of
-from fxai.testing.generation.scalar import by_pattern, characters, integers, numbers, reach_of, texts
+from fxai.testing.generation.scalar import between, by_pattern, characters, integers, numbers, reach_of, texts
+
+_A = TypeVar("_A")
 
 _DEEP: Final = 4
 """The depth from which values are as small as the schema allows."""
@@ -71,8 +73,7 @@ def instance_of(
     return instances()
 
 
-_LAST_OF_REPEATS: Final = 3
-_REPEATS: Final = st.integers(0, _LAST_OF_REPEATS)  # the simplest choice, 0, does not repeat an item
+_BOOLEANS: Final = st.booleans()
 
 
 @final
@@ -86,6 +87,7 @@ class Drawing:
         self.heights: dict[tuple[int, int], int] = {}
         self.steps: Work = Work(MAX_LOCATIONS)
         self._left = _BUDGET
+        self._writes_points: bool | None = None
 
     def value(self, roots: list[Any], depth: int) -> Any:
         """Generate a value that all these schemas accept.
@@ -120,9 +122,17 @@ class Drawing:
             if depth >= _DEEP:
                 self.steps.take(steps=len(alternatives))
                 return min(alternatives, key=lambda one: height(one, self.heights))
-            return alternatives[self.draw(st.integers(0, len(alternatives) - 1))]
+            return self.one_of(alternatives)
 
         return choose
+
+    def one_of(self, options: list[_A]) -> _A:
+        """Choose an option. The first option is the simplest."""
+        return options[self.draw(between(0, len(options) - 1))]
+
+    def happens(self) -> bool:
+        """Return True for one of four choices. The simplest choice is False."""
+        return self.draw(between(0, 3)) == 3
 
     def _draw(self, here: Conjunction, depth: int) -> Any:
         if _is_listed(here):
@@ -145,7 +155,7 @@ class Drawing:
         if len(kinds) == 1:
             return kinds[0]
         weighted = [*kinds, *here.likely(kinds) * 6] if len(kinds) > 3 else kinds
-        return weighted[self.draw(st.integers(0, len(weighted) - 1))]
+        return self.one_of(weighted)
 
     def _one_of(self, here: Conjunction) -> Any:
         """Generate one of the listed values of a schema, if all schemas accept it."""
@@ -154,19 +164,27 @@ class Drawing:
         fitting = [value for value in listed if here.fits(value)]
         if not fitting:
             raise DeadEndError
-        return copy_data(fitting[self.draw(st.integers(0, len(fitting) - 1))])
+        return copy_data(self.one_of(fitting))
 
     def _atom(self, here: Conjunction, kind: str) -> Any:
         if kind == "string":
             return self._text(here)
         if kind == "integer":
-            return self.draw(integers(here))
+            return self._integer(here)
         if kind == "number":
             number = self.draw(numbers(here))
             if not reach_of(here).holds(number):
                 raise DeadEndError
             return number
-        return self.draw(st.booleans()) if kind == "boolean" else None
+        return self.draw(_BOOLEANS) if kind == "boolean" else None
+
+    def _integer(self, here: Conjunction) -> float:
+        """Generate an integer, in some documents as `3.0`, except for draft 4, which does not accept it."""
+        number = self.draw(integers(here))
+        if self._writes_points is None:
+            self._writes_points = self.happens()
+        exact = self._writes_points and abs(number) < 2**53
+        return float(number) if exact and all(part.dialect.name != "draft-04" for part in here.parts) else number
 
     def _text(self, here: Conjunction) -> str:
         tried = texts(here, self.formats)
@@ -196,7 +214,7 @@ class Drawing:
                     raise
                 break
         # Independent items are rarely equal, but programs often confuse lists with sets.
-        if len(items) > 1 and not unique and self.draw(_REPEATS) == _LAST_OF_REPEATS:
+        if len(items) > 1 and not unique and self.happens():
             repeated = [*items[:-1], items[0]]
             items = repeated if self._fits(here, repeated) else items
         return items
@@ -209,7 +227,7 @@ class Drawing:
             end = min(end, most)
         if end < least:
             raise DeadEndError
-        return self.draw(st.integers(least, end))
+        return self.draw(between(least, end))
 
     def _item(self, schemas: list[Any], depth: int, others: list[Any]) -> Any:
         known = {identity(other) for other in others}
@@ -351,7 +369,7 @@ class Members:
             if name in self.chosen or name in self.away:
                 continue
             full = len(self.chosen) >= self.most or self.depth >= _DEEP
-            if not full and self._allows(name) and self.drawing.draw(st.booleans()):
+            if not full and self._allows(name) and self.drawing.draw(_BOOLEANS):
                 self.chosen[name] = None
             else:
                 self.away.add(name)
@@ -393,7 +411,7 @@ class Members:
         for name in sorted(self.away, key=locations.__getitem__) if len(self.chosen) < self.least else ():
             if len(self.chosen) < self.least and self._allows(name):
                 self.chosen[name] = None
-        free = 0 if self.depth >= _DEEP or not self._is_open() else self.drawing.draw(st.integers(0, 2))
+        free = 0 if self.depth >= _DEEP or not self._is_open() else self.drawing.draw(between(0, 2))
         wanted = max(self.least, len(self.chosen) + free) - len(self.chosen)
         for _ in range(int(min(wanted, self.most - len(self.chosen))) * _NAME_TRIES):
             if len(self.chosen) >= self.most or wanted <= 0:
@@ -464,7 +482,7 @@ def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None
             changed = _change(draw, value, edges, names)
             if document.validate(changed, plain=True):
                 return changed
-            value = changed if draw(st.booleans()) or value == {} else value
+            value = changed if draw(_BOOLEANS) or value == {} else value
         value = draw(ANYTHING)
         if not document.validate(value):
             raise UnsatisfiedAssumption("found no value that the schema rejects")
@@ -508,14 +526,14 @@ def _flat(value: Any) -> Iterator[Any]:
 def _change(draw: DrawFn, value: Any, edges: list[float], names: list[str]) -> Any:
     """Return a copy of a value with one change."""
     paths = list(_paths(value, ()))
-    path = paths[draw(st.integers(0, len(paths) - 1))]
+    path = paths[draw(between(0, len(paths) - 1))]
     whole = [copy_data(value)]
     there: Any = whole
     for token in (0, *path[:-1]) if path else ():
         there = there[token]
     last = path[-1] if path else 0
     changes = list(_changes(there[last], edges, names))
-    there[last] = changes[draw(st.integers(0, len(changes) - 1))]
+    there[last] = changes[draw(between(0, len(changes) - 1))]
     return whole[0]
 
 

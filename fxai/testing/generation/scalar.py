@@ -96,7 +96,7 @@ def _near(low: int | None, high: int | None) -> tuple[int | None, int | None]:
 
 
 def integers(here: Conjunction) -> st.SearchStrategy[Any]:
-    """Generate integers in the interval, sometimes as `3.0` if the dialect accepts it as an integer.
+    """Generate integers in the interval.
 
     Raises:
         DeadEndError: If the interval contains no integer.
@@ -104,14 +104,13 @@ def integers(here: Conjunction) -> st.SearchStrategy[Any]:
     reach = reach_of(here)
     step = 1 if reach.step is None else reach.step.numerator
     low, high = _near(*reach.whole(Fraction(step)))
-    return _steps(low, high, step, pointed=all(part.dialect.name != "draft-04" for part in here.parts))
+    return between(low, high) if step == 1 else between(low, high).map(lambda count: count * step)
 
 
-@lru_cache(maxsize=1024)
-def _steps(low: int | None, high: int | None, step: int, *, pointed: bool) -> st.SearchStrategy[Any]:
-    counts = st.integers(low, high)
-    whole = counts if step == 1 else counts.map(lambda count: count * step)
-    return st.one_of(whole, whole, whole, whole.map(_as_float)) if pointed else whole
+@lru_cache(maxsize=1024)  # to look up a strategy is faster than to create it for each value
+def between(low: int | None, high: int | None) -> st.SearchStrategy[int]:
+    """Generate integers from `low` to `high`."""
+    return st.integers(low, high)
 
 
 def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
@@ -124,7 +123,7 @@ def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
     if reach.step is not None:
         step = reach.step
         low, high = _near(*reach.whole(step))
-        return st.integers(low, high).map(lambda count: _number_of(count * step))
+        return between(low, high).map(lambda count: _number_of(count * step))
     low_float, high_float = _float(reach.low, up=True), _float(reach.high, up=False)
     strategies: list[st.SearchStrategy[Any]] = []
     with suppress(DeadEndError):
@@ -139,11 +138,6 @@ def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
 @lru_cache(maxsize=1024)
 def _either(strategies: tuple[st.SearchStrategy[Any], ...]) -> st.SearchStrategy[Any]:
     return st.one_of(strategies)
-
-
-def _as_float(number: int) -> float:
-    """Return an integer as a float if the float is exact."""
-    return float(number) if abs(number) < 2**53 else number
 
 
 def _number_of(number: Fraction) -> float:

@@ -78,6 +78,42 @@ def test_each_search_finds_two_equal_items_of_a_list(seed: int) -> None:
     assert found.value == [0, 0]
 
 
+@pytest.mark.parametrize("trial", [Trial(), Trial(seed=7), Trial(derandomize=True)])
+def test_laws_of_a_trial_share_the_data_of_a_strategy(trial: Trial) -> None:
+    """A later law receives equal data, even if the first law changes it, and still finds the smallest break."""
+    lists = st.lists(st.integers(0, 10**6), min_size=1, max_size=3)
+    seen: list[list[int]] = []
+
+    def clear(items: list[int]) -> None:
+        seen.append([*items])
+        items.clear()
+
+    assert trial.find_break(lists, clear) is None
+    first = len(seen)
+    assert trial.find_break(lists, clear) is None
+    found = trial.find_break(lists, lambda items: Break(items, "", "it is large", "") if max(items) > 100 else None)
+
+    assert seen[:first] == seen[first:] != []
+    assert found is not None
+    assert found.value == [101]
+
+
+def test_a_later_law_raises_its_error() -> None:
+    """Hypothesis shrinks the data of the error as for the first law."""
+    trial, numbers = Trial(), st.integers(0, 10**6)
+    seen: list[int] = []
+
+    def divide(number: int) -> None:
+        if number > 1000:
+            seen.append(number)
+            raise ZeroDivisionError
+
+    assert trial.find_break(numbers, lambda _: None) is None
+    with pytest.raises(ZeroDivisionError):
+        trial.find_break(numbers, divide)
+    assert min(seen) == 1001
+
+
 @pytest.mark.parametrize("trial", [Trial(max_examples=20, seed=3), Trial(max_examples=20, derandomize=True)])
 def test_a_trial_can_be_repeated(trial: Trial) -> None:
     """By its seed, or without chance at all."""
