@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 import msgspec
@@ -69,24 +68,23 @@ def apart(check: Callable[[], _A]) -> _A:
 def _calls(subject: Handled, trial: Trial) -> Break | None:
     from fxai.testing.strategies import parameters
 
-    given = parameters(subject.tool) if subject.given is None else subject.given
-    return apart(lambda: trial.find_break(given, partial(_ends, subject)))
+    def end(given: Any) -> Break | None:
+        exit_ = subject.outcome(given)
+        if not isinstance(exit_, Succeeded):
+            return _wrong(exit_.cause, given)
+        outcome = exit_.value
+        if isinstance(outcome.result, InvalidParameters) and outcome.is_failure:
+            where = outcome.result.faults[0].pointer
+            return Break(given, where, str(outcome.result), "generate parameters that the tool accepts")
+        schema = subject.tool.failure if outcome.is_failure else subject.tool.success
+        if faults := schema.written_document.validate(outcome.encoded_result):
+            returned = Break(outcome.encoded_result, "", "", "").json
+            found = f"it returned {returned}, which its schema rejects: {faults[0]}"
+            return Break(given, "", found, "declare the type that the handler returns")
+        return None
 
-
-def _ends(subject: Handled, given: Any) -> Break | None:
-    exit_ = subject.outcome(given)
-    if not isinstance(exit_, Succeeded):
-        return _wrong(exit_.cause, given)
-    outcome = exit_.value
-    if isinstance(outcome.result, InvalidParameters) and outcome.is_failure:
-        where = outcome.result.faults[0].pointer
-        return Break(given, where, str(outcome.result), "generate parameters that the tool accepts")
-    tool = subject.tool
-    schema = tool.failure if outcome.is_failure else tool.success
-    if faults := schema.written_document.validate(outcome.encoded_result):
-        found = f"it returned {Break(outcome.encoded_result, '', '', '').json}, which its schema rejects: {faults[0]}"
-        return Break(given, "", found, "declare the type that the handler returns")
-    return None
+    data = parameters(subject.tool) if subject.given is None else subject.given
+    return apart(lambda: trial.find_break(data, end))
 
 
 def _wrong(cause: Cause[Any], given: Any) -> Break | None:
@@ -108,18 +106,17 @@ def _wrong(cause: Cause[Any], given: Any) -> Break | None:
 def _unknown_members(subject: Handled, trial: Trial) -> Break | None:
     from fxai.testing.strategies import invalid_parameters
 
+    def reject(given: Any) -> Break | None:
+        exit_ = subject.outcome(given)
+        if isinstance(exit_, Succeeded) and isinstance(exit_.value.result, InvalidParameters):
+            return None
+        remedy = "report this bug: fxai must reject invalid parameters before the handler runs"
+        return Break(given, "", f"the call ended with {exit_!r}", remedy)
+
     try:
-        return apart(lambda: trial.find_break(invalid_parameters(subject.tool), partial(_refuses, subject)))
+        return apart(lambda: trial.find_break(invalid_parameters(subject.tool), reject))
     except NoExamplesError:
         return None  # the tool accepts everything
-
-
-def _refuses(subject: Handled, given: Any) -> Break | None:
-    exit_ = subject.outcome(given)
-    if isinstance(exit_, Succeeded) and isinstance(exit_.value.result, InvalidParameters):
-        return None
-    remedy = "report this bug: fxai must reject invalid parameters before the handler runs"
-    return Break(given, "", f"the call ended with {exit_!r}", remedy)
 
 
 def _complete(subject: tuple[Toolkit[Any], AnyLayer], _: Trial) -> Break | None:

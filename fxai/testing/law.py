@@ -171,7 +171,18 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
                 last[:] = [found]
                 raise _BrokenError
 
-        test: Any = self._settings(batch)(hypothesis.given(first_break())(hold))
+        options = hypothesis.settings(
+            max_examples=ceil(self.max_examples / batch),
+            derandomize=self.derandomize,
+            database=None,
+            deadline=None,
+            print_blob=False,
+            report_multiple_bugs=False,
+            verbosity=hypothesis.Verbosity.quiet,
+            phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+            suppress_health_check=list(cast("Any", hypothesis.HealthCheck)),
+        )
+        test: Any = options(hypothesis.given(first_break())(hold))
         seed = self._new_seed if self.seed is None and not self.derandomize else self.seed
         try:
             (test if seed is None else hypothesis.seed(seed)(test))()
@@ -182,21 +193,6 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
         except Unsatisfiable:
             raise NoExamplesError from None
         return None
-
-    def _settings(self, batch: int) -> Any:
-        from hypothesis import HealthCheck, Phase, Verbosity, settings
-
-        return settings(
-            max_examples=ceil(self.max_examples / batch),
-            derandomize=self.derandomize,
-            database=None,
-            deadline=None,
-            print_blob=False,
-            report_multiple_bugs=False,
-            verbosity=Verbosity.quiet,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(cast("Any", HealthCheck)),
-        )
 
 
 class _BrokenError(Exception):

@@ -21,10 +21,12 @@ False
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias, final
+from typing import Any, Final, Literal, Never, TypeAlias, cast, final
 
+import httpx2
+import msgspec
 from typing_extensions import override
 
 from fxai.effects import fx
@@ -32,11 +34,9 @@ from fxai.effects.cause import Exit, Failed
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
+from fxai.providers.http.http_error import why
 from fxai.providers.http.transport import Secret, Transport
-from fxai.testing.tape import CassetteError, Redaction, Tape
-
-if TYPE_CHECKING:
-    from httpx2 import AsyncBaseTransport
+from fxai.testing.tape import Answered, Asked, CassetteError, ConnectionFault, Content, Exchange, Redaction, Tape
 
 __all__ = ["CassetteError", "Mode", "cassette", "record", "replay"]
 
@@ -50,7 +50,7 @@ def cassette(
     mode: Mode = "replay",
     *,
     secrets: Iterable[str | Secret] = (),
-    live: AsyncBaseTransport | None = None,
+    live: httpx2.AsyncBaseTransport | None = None,
 ) -> LayerOf[Transport, Never, None]:
     """Return the layer with which clients of providers record to a file, or replay the file without a network.
 
@@ -78,10 +78,19 @@ def cassette(
     """
     file, known = Path(path), tuple(secrets)
 
+    def read() -> Tape:
+        is_new = mode == "record" or (mode == "auto" and not file.exists())
+        return Tape(file, []) if is_new else Tape.read(file)
+
     def open_() -> Gen[Transport, Never, Scope]:
-        tape = yield from fx.sync(lambda: _tape(file, mode))
+        tape = yield from fx.sync(read)
+
+        def write(end: Exit[Any, Any]) -> Effect[None]:
+            is_broken = isinstance(end, Failed) and (end.cause.defects or end.cause.interrupted)
+            return fx.succeed(None) if is_broken else fx.sync(tape.write)
+
         if mode != "replay":
-            yield from fx.add_finalizer(lambda end: _write(tape, end))
+            yield from fx.add_finalizer(write)
         return _Cassette(tape, Redaction(known), mode, live)
 
     return LayerOf.scoped(Transport, fx.suspend(fx.gen(open_)))
@@ -99,7 +108,7 @@ def replay(path: str | Path, *, secrets: Iterable[str | Secret] = ()) -> LayerOf
 
 @final
 class _Cassette(Transport):
-    def __init__(self, tape: Tape, redaction: Redaction, mode: Mode, live: AsyncBaseTransport | None) -> None:
+    def __init__(self, tape: Tape, redaction: Redaction, mode: Mode, live: httpx2.AsyncBaseTransport | None) -> None:
         self._tape = tape
         self._redaction = redaction
         self._mode = mode
@@ -111,21 +120,161 @@ class _Cassette(Transport):
         return self._mode != "replay"
 
     @override
-    def over(self, live: Callable[[], AsyncBaseTransport]) -> AsyncBaseTransport:
-        from fxai.testing.recorder import Player, Recorder
-
-        if self._mode == "replay":
-            return Player(self._tape, self._redaction)
-        recorder = Recorder(self._tape, self._redaction, self._live or live())
-        return recorder if self._mode == "record" else Player(self._tape, self._redaction, recorder)
+    def over(self, live: Callable[[], httpx2.AsyncBaseTransport]) -> httpx2.AsyncBaseTransport:
+        sends = None if self._mode == "replay" else self._live or live()
+        return _Recorder(self._tape, self._redaction, sends)
 
 
-def _tape(path: Path, mode: Mode) -> Tape:
-    fresh = mode == "record" or (mode == "auto" and not path.exists())
-    return Tape(path, []) if fresh else Tape.read(path)
+_FAULTS: Final = {
+    fault.__name__: fault
+    for fault in (
+        *(httpx2.ConnectTimeout, httpx2.ReadTimeout, httpx2.WriteTimeout, httpx2.PoolTimeout),
+        *(httpx2.ConnectError, httpx2.ReadError, httpx2.WriteError, httpx2.CloseError),
+        *(httpx2.LocalProtocolError, httpx2.RemoteProtocolError, httpx2.ProxyError, httpx2.UnsupportedProtocol),
+    )
+}
 
 
-def _write(tape: Tape, end: Exit[Any, Any]) -> Effect[None]:
-    if isinstance(end, Failed) and (end.cause.defects or end.cause.interrupted):
-        return fx.succeed(None)
-    return fx.sync(tape.write)
+@final
+class _Recorder(httpx2.AsyncBaseTransport):
+    """A transport that answers from a tape. It sends a missing request to `live`, and adds the exchange to the tape."""
+
+    def __init__(self, tape: Tape, redaction: Redaction, live: httpx2.AsyncBaseTransport | None) -> None:
+        self._tape = tape
+        self._redaction = redaction
+        self._live = live
+
+    @override
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        headers = self._redaction.headers(request.headers.multi_items())
+        content = _content(await request.aread(), headers.get("content-type", ""), self._redaction)
+        asked = Asked(request.method, self._redaction.path(request.url.raw_path.decode("ascii")), headers, content)
+        exchange = self._tape.take(asked)
+        if exchange is not None:
+            return _replay(exchange)
+        if self._live is None:
+            raise self._tape.missing(asked)
+        note = _Note(asked, self._redaction)
+        self._tape.add(note.exchange)
+        request.headers["accept-encoding"] = "identity"
+        try:
+            response = await self._live.handle_async_request(request)
+        except httpx2.TransportError as error:
+            note.fault = error
+            raise
+        note.response = response
+        stream = _Heard(cast("httpx2.AsyncByteStream", response.stream), note)
+        return httpx2.Response(
+            response.status_code, headers=response.headers, stream=stream, extensions=response.extensions
+        )
+
+    @override
+    async def aclose(self) -> None:
+        if self._live is not None:
+            await self._live.aclose()
+
+
+@final
+class _Note:
+    """The known data of a running exchange."""
+
+    def __init__(self, asked: Asked, redaction: Redaction) -> None:
+        self._asked = asked
+        self._redaction = redaction
+        self.response: httpx2.Response | None = None
+        self.pieces: list[bytes] = []
+        self.ended = False
+        self.fault: httpx2.TransportError | None = None
+
+    def exchange(self) -> Exchange | None:
+        """Return the exchange. Return None if the program ended before an answer."""
+        fault = None
+        if self.fault is not None:
+            fault = ConnectionFault(type(self.fault).__name__, self._redaction.text(why(self.fault)))
+        if self.response is None:
+            return fault and Exchange(self._asked, None, fault)
+        headers = self._redaction.headers(self.response.headers.multi_items())
+        body, packed = _unpack(b"".join(self.pieces), self.response.headers)
+        headers |= {"content-encoding": packed} if packed else {}
+        content = _content(body, headers.get("content-type", ""), self._redaction)
+        left = not self.ended and fault is None
+        return Exchange(self._asked, Answered(self.response.status_code, headers, content, left), fault)
+
+
+@final
+class _Heard(httpx2.AsyncByteStream):
+    """The bytes of an answer, recorded while the program reads them."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, note: _Note) -> None:
+        self._stream = stream
+        self._note = note
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._stream:
+                self._note.pieces.append(piece)
+                yield piece
+            self._note.ended = True
+        except httpx2.TransportError as error:
+            self._note.fault = error
+            raise
+
+    @override
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+@final
+class _Played(httpx2.AsyncByteStream):
+    """The bytes of a recorded answer, and its end."""
+
+    def __init__(self, pieces: list[bytes], end: Callable[[], None]) -> None:
+        self._pieces = pieces
+        self._end = end
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+        self._end()
+
+
+def _replay(exchange: Exchange) -> httpx2.Response:
+    answer = exchange.answer
+    if answer is None:
+        _raise_fault(exchange)
+        raise CassetteError(
+            f"exchange {exchange.request.method} {exchange.request.path} has no answer. Record it again."
+        )
+
+    def end() -> None:
+        _raise_fault(exchange)
+        if answer.left:
+            raise CassetteError(
+                f"recording of {exchange.request.method} {exchange.request.path} ends here, because its reader stopped."
+                " This program reads further. Record it again with mode 'record'."
+            )
+
+    return httpx2.Response(answer.status, headers=answer.headers, stream=_Played(answer.body.pieces(), end))
+
+
+def _raise_fault(exchange: Exchange) -> None:
+    if exchange.fault is not None:
+        raise _FAULTS.get(exchange.fault.kind, httpx2.NetworkError)(exchange.fault.message)
+
+
+def _content(body: bytes, kind: str, redaction: Redaction) -> Content:
+    content = Content.of(body, kind)
+    if content.json is not msgspec.UNSET:
+        return Content(json=redaction.data(content.json))
+    return Content.of(redaction.body(body), kind)
+
+
+def _unpack(body: bytes, headers: httpx2.Headers) -> tuple[bytes, str]:
+    """Return the decompressed body, and the name of a compression that remains."""
+    packed = headers.get("content-encoding", "")
+    try:
+        return httpx2.Response(200, headers={"content-encoding": packed} if packed else {}, content=body).content, ""
+    except httpx2.DecodingError:
+        return body, packed

@@ -1,4 +1,4 @@
-"""A tape stores the exchanges of a cassette in a file, without secrets. `recording` and `recorder` use this module.
+"""A tape stores the exchanges of a cassette in a file, without secrets. `recording` uses this module.
 
 Requests and answers are stored as readable JSON without loss, except for keys in headers, URLs, and bodies.
 

@@ -52,7 +52,8 @@ class LawSubject(msgspec.Struct, frozen=True, eq=False):
     @property
     def document(self) -> JsonSchema:
         """The JSON Schema of the parameters."""
-        return _document(self.tool.parameters)
+        parameters = self.tool.parameters
+        return parameters.document if isinstance(parameters, Schema) else parameters
 
     def parameters(self) -> SearchStrategy[Any]:
         """Return a strategy of valid parameters as JSON values: the caller's strategy, or data from the schema."""
@@ -74,14 +75,17 @@ def _instances(document: JsonSchema, *, undeclared: bool = True) -> SearchStrate
     return instances(document, undeclared=undeclared)
 
 
+@lru_cache(maxsize=64)
+def _misses(document: JsonSchema) -> SearchStrategy[Any]:
+    from fxai.testing.strategies import not_instances
+
+    return not_instances(document)
+
+
 def first_fault(failure: DecodeFailure) -> tuple[str, str]:
     """Return the location and the message of the first validation error."""
     fault = failure.faults[0]
     return fault.pointer, f"expected {fault.expected}, found {fault.found}"
-
-
-def _document(schema: Schema[Any] | JsonSchema) -> JsonSchema:
-    return schema.document if isinstance(schema, Schema) else schema
 
 
 # ---- encoding
@@ -142,39 +146,34 @@ _REFUSES: Final = "the type can refuse data that its JSON Schema accepts"
 
 
 def _agreement(subject: LawSubject, trial: Trial) -> Break | None:
-    from fxai.testing.strategies import not_instances
+    from fxai.testing.strategies import decode_parameters
 
     tool, document = subject.tool, subject.document
     one_sided = isinstance(tool.parameters, Schema) and _warn(tool, "parameters", tool.parameters, "decode", _REFUSES)
-    taken = trial.find_break(subject.parameters(), partial(_takes, tool, document, one_sided=one_sided))
+
+    def accept(given: Any) -> Break | None:
+        if faults := document.validate(given):
+            fault = f"the schema rejects it: {faults[0]}"
+            return Break(given, faults[0].pointer, fault, "generate data that the schema accepts, or widen the schema")
+        result = decode_parameters(tool, given)
+        if isinstance(result, Failure) and not one_sided:
+            where, fault = first_fault(result.failure())
+            return Break(given, where, f"the schema accepts it, but the decoder does not: {fault}", _NARROW)
+        return None
+
+    def reject(given: Any) -> Break | None:
+        if tool.validation == "none" or isinstance(decode_parameters(tool, given), Failure):
+            return None
+        faults = document.validate(given)
+        return Break(given, faults[0].pointer, f"the decoder accepts it, but the schema does not: {faults[0]}", _NARROW)
+
+    taken = trial.find_break(subject.parameters(), accept)
     if taken is not None:
         return taken
     try:
-        return trial.find_break(not_instances(document), partial(_refuses, tool, document))
+        return trial.find_break(_misses(document), reject)
     except NoExamplesError:
         return None  # the schema accepts everything
-
-
-def _takes(tool: AnyTool, document: JsonSchema, given: Any, *, one_sided: bool = False) -> Break | None:
-    from fxai.testing.strategies import decode_parameters
-
-    if faults := document.validate(given):
-        fault = f"the schema rejects it: {faults[0]}"
-        return Break(given, faults[0].pointer, fault, "generate data that the schema accepts, or widen the schema")
-    result = decode_parameters(tool, given)
-    if isinstance(result, Failure) and not one_sided:
-        where, fault = first_fault(result.failure())
-        return Break(given, where, f"the schema accepts it, but the decoder does not: {fault}", _NARROW)
-    return None
-
-
-def _refuses(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
-    from fxai.testing.strategies import decode_parameters
-
-    if tool.validation == "none" or isinstance(decode_parameters(tool, given), Failure):
-        return None
-    faults = document.validate(given)
-    return Break(given, faults[0].pointer, f"the decoder accepts it, but the schema does not: {faults[0]}", _NARROW)
 
 
 # ---- results
@@ -221,8 +220,14 @@ def _strict(rules: StrictRules, subject: LawSubject, trial: Trial) -> Break | No
     form = result.unwrap()
     if refused := rule_faults(form.document, rules):
         return Break(form.document.to_dict(), refused[0].pointer, f"{rules.name} rejects it: {refused[0]}", _REPORT)
+
+    def go_back(given: Any) -> Break | None:
+        if faults := form.relaxed.validate(form.back(given)):
+            return Break(given, faults[0].pointer, f"the schema rejects the converted data: {faults[0]}", _REPORT)
+        return None
+
     try:
-        found = trial.find_break(_instances(form.document), partial(_goes_back, form))
+        found = trial.find_break(_instances(form.document), go_back)
         return found or trial.find_break(_instances(form.original, undeclared=False), partial(_goes_there, form))
     except NoExamplesError:
         return None
@@ -231,13 +236,6 @@ def _strict(rules: StrictRules, subject: LawSubject, trial: Trial) -> Break | No
 _REPORT: Final = (
     "report this bug with the schema: the conversion must preserve its meaning. Until then, use annotate(Strict, False)"
 )
-
-
-def _goes_back(form: StrictForm, given: Any) -> Break | None:
-    back = form.back(given)
-    if faults := form.relaxed.validate(back):
-        return Break(given, faults[0].pointer, f"the schema rejects the converted data: {faults[0]}", _REPORT)
-    return None
 
 
 def _goes_there(form: StrictForm, given: Any) -> Break | None:
@@ -268,27 +266,21 @@ def _exact(value: Any, *, nulls: bool) -> Any:
 def _kind(subject: LawSubject, trial: Trial) -> Break | None:
     from fxai.testing.strategies import annotation_maps
 
-    return trial.find_break(annotation_maps(), partial(_kind_of_changed, subject.tool))
+    tool = subject.tool
+    kept = {"kind": tool.kind, "schema": tool.json_schema(), "identity": tool.identity, "class": type(tool)}
 
+    def preserve(given: Annotations) -> Break | None:
+        changed = tool.annotate_all(given).prefix("x.").with_description("Changed.").annotate(Strict, False)
+        drawn = {key.name: repr(given.get(key)) for key in given}
+        after = (changed.kind, changed.json_schema(), changed.identity, type(changed))
+        for (what, before), now in zip(kept.items(), after, strict=True):
+            if before != now:
+                found = f"its {what} was {before!r} and is {now!r}"
+                return Break(drawn, "", found, "report this bug: annotations must preserve it")
+        lost = next((key.name for key in given if key != Strict and changed.get(key) != given.get(key)), None)
+        return None if lost is None else Break(drawn, f"/{lost}", "its value was lost", "report this bug")
 
-def _kind_of_changed(tool: AnyTool, given: Annotations) -> Break | None:
-    changed = tool.annotate_all(given).prefix("x.").with_description("Changed.").annotate(Strict, False)
-    drawn = {key.name: repr(given.get(key)) for key in given}
-    for what, before, after in (
-        ("kind", tool.kind, changed.kind),
-        ("schema", tool.json_schema(), changed.json_schema()),
-        ("identity", tool.identity, changed.identity),
-        ("class", type(tool), type(changed)),
-    ):
-        if before != after:
-            return Break(
-                drawn,
-                "",
-                f"its {what} was {before!r} and is {after!r}",
-                "report this bug: annotations must preserve it",
-            )
-    lost = next((key.name for key in given if key != Strict and changed.get(key) != given.get(key)), None)
-    return None if lost is None else Break(drawn, f"/{lost}", "its value was lost", "report this bug")
+    return trial.find_break(annotation_maps(), preserve)
 
 
 def _examples(subject: LawSubject, _: Trial) -> Break | None:
@@ -319,30 +311,29 @@ TOOL_LAWS: Final = (
 
 
 _NAME_RULES: Final = {"OpenAI": NameRule(64), "Anthropic": NameRule(128)}
-_REPORT_JOIN: Final = "report this bug: merging toolkits must be associative"
 
 
 def _monoid(kit: Toolkit[Any], trial: Trial) -> Break | None:
     from hypothesis import strategies as st
 
+    def join(cuts: tuple[int, int]) -> Break | None:
+        tools, (first, second) = kit.as_tuple, sorted(cuts)
+        a, b, c = (Toolkit.of(part) for part in (tools[:first], tools[first:second], tools[second:]))
+        for what, one, other in (
+            ("(a + b) + c is a + (b + c)", a.merge(b).merge(c), a.merge(b.merge(c))),
+            ("the merged parts equal the toolkit", a.merge(b).merge(c), kit),
+            ("empty + toolkit equals the toolkit", Toolkit.empty().merge(kit), kit),
+            ("toolkit + empty equals the toolkit", kit.merge(Toolkit.empty()), kit),
+            ("toolkit + toolkit equals the toolkit", kit.merge(kit), kit),
+        ):
+            if one != other:
+                names = [[tool.name for tool in part] for part in (a, b, c)]
+                found = f"false: {what}. {one!r} differs from {other!r}"
+                return Break(names, "", found, "report this bug: merging toolkits must be associative")
+        return None
+
     cuts = st.integers(0, len(kit))
-    return trial.find_break(st.tuples(cuts, cuts), partial(_joins, kit))
-
-
-def _joins(kit: Toolkit[Any], cuts: tuple[int, int]) -> Break | None:
-    tools, (first, second) = kit.as_tuple, sorted(cuts)
-    a, b, c = (Toolkit.of(part) for part in (tools[:first], tools[first:second], tools[second:]))
-    for what, one, other in (
-        ("(a + b) + c is a + (b + c)", a.merge(b).merge(c), a.merge(b.merge(c))),
-        ("the merged parts equal the toolkit", a.merge(b).merge(c), kit),
-        ("empty + toolkit equals the toolkit", Toolkit.empty().merge(kit), kit),
-        ("toolkit + empty equals the toolkit", kit.merge(Toolkit.empty()), kit),
-        ("toolkit + toolkit equals the toolkit", kit.merge(kit), kit),
-    ):
-        if one != other:
-            names = [[tool.name for tool in part] for part in (a, b, c)]
-            return Break(names, "", f"false: {what}. {one!r} differs from {other!r}", _REPORT_JOIN)
-    return None
+    return trial.find_break(st.tuples(cuts, cuts), join)
 
 
 def _names(kit: Toolkit[Any], _: Trial) -> Break | None:

@@ -135,56 +135,47 @@ class Drawing:
         return self.draw(between(0, 3)) == 3
 
     def _draw(self, here: Conjunction, depth: int) -> Any:
-        if _is_listed(here):
-            return self._one_of(here)
+        constants = [[part.schema["const"]] for part in here.parts if _has(part, "const")]
+        listed = constants or [part.schema["enum"] for part in here.parts if _has(part, "enum")]
+        if listed:
+            fitting = [value for value in listed[0] if here.fits(value)]
+            if not fitting:
+                raise DeadEndError
+            return copy_data(self.one_of(fitting))
         kinds = here.kinds()
         if not kinds:
             raise DeadEndError
         if not here.parts:
             return self.draw(SCALARS if depth >= _DEEP else ANYTHING)
-        kind = self._kind(here, kinds, depth)
-        if kind == "object":
-            return Members(self, here, depth).draw()
-        if kind == "array":
-            return self._array(here, depth)
-        return self._atom(here, kind)
-
-    def _kind(self, here: Conjunction, kinds: list[str], depth: int) -> str:
         if depth >= _DEEP:
             kinds = [kind for kind in kinds if kind not in ("array", "object")] or kinds
-        if len(kinds) == 1:
-            return kinds[0]
         weighted = [*kinds, *here.likely(kinds) * 6] if len(kinds) > 3 else kinds
-        return self.one_of(weighted)
+        match kinds[0] if len(kinds) == 1 else self.one_of(weighted):
+            case "object":
+                return Members(self, here, depth).draw()
+            case "array":
+                return self._array(here, depth)
+            case "string":
+                return self._text(here)
+            case "integer" | "number" as kind:
+                return self._number(here, kind)
+            case "boolean":
+                return self.draw(_BOOLEANS)
+            case _:
+                return None
 
-    def _one_of(self, here: Conjunction) -> Any:
-        """Generate one of the listed values of a schema, if all schemas accept it."""
-        constants = [part.schema["const"] for part in here.parts if _has(part, "const")]
-        listed = constants[:1] or next(part.schema["enum"] for part in here.parts if _has(part, "enum"))
-        fitting = [value for value in listed if here.fits(value)]
-        if not fitting:
-            raise DeadEndError
-        return copy_data(self.one_of(fitting))
-
-    def _atom(self, here: Conjunction, kind: str) -> Any:
-        if kind == "string":
-            return self._text(here)
-        if kind == "integer":
-            return self._integer(here)
+    def _number(self, here: Conjunction, kind: str) -> float:
+        """Generate a number. Some documents contain integers as `3.0`, which draft 4 does not accept."""
         if kind == "number":
-            number = self.draw(numbers(here))
+            number: float = self.draw(numbers(here))
             if not reach_of(here).holds(number):
                 raise DeadEndError
             return number
-        return self.draw(_BOOLEANS) if kind == "boolean" else None
-
-    def _integer(self, here: Conjunction) -> float:
-        """Generate an integer, in some documents as `3.0`, except for draft 4, which does not accept it."""
-        number = self.draw(integers(here))
+        integer: int = self.draw(integers(here))
         if self._writes_points is None:
             self._writes_points = self.happens()
-        exact = self._writes_points and abs(number) < 2**53
-        return float(number) if exact and all(part.dialect.name != "draft-04" for part in here.parts) else number
+        is_exact = self._writes_points and abs(integer) < 2**53
+        return float(integer) if is_exact and all(part.dialect.name != "draft-04" for part in here.parts) else integer
 
     def _text(self, here: Conjunction) -> str:
         tried = texts(here, self.formats)
@@ -199,11 +190,17 @@ class Drawing:
     def _array(self, here: Conjunction, depth: int) -> list[Any]:
         least = math.ceil(max(here.all("minItems"), default=0))
         most = min([math.floor(end) for end in here.all("maxItems")], default=None)
-        wanted = _contains(here)
-        least = max(least, sum(low for _, low in wanted))
-        size = self._size(least, most, depth)
+        needed: list[Any] = []  # the schemas of `contains`, each as often as items must match it
+        for part in here.parts:
+            if (schema := keyword_of(part, "contains")) is not None:
+                needed += [part.under(schema)] * math.ceil(keyword_of(part, "minContains", 1))
+        least = max(least, len(needed))
+        end = max(least, 0 if depth >= _DEEP else least + 3)
+        end = end if most is None else min(end, most)
+        if least > _MOST_ITEMS or end < least:
+            raise DeadEndError
+        size = self.draw(between(least, end))
         unique = any(value is True for value in here.all("uniqueItems"))
-        needed = [schema for schema, low in wanted for _ in range(low)]
         items: list[Any] = []
         for index in range(size):
             schemas = [*_item_schemas(here, index), *needed[index : index + 1]]
@@ -219,16 +216,6 @@ class Drawing:
             items = repeated if self._fits(here, repeated) else items
         return items
 
-    def _size(self, least: int, most: int | None, depth: int) -> int:
-        if least > _MOST_ITEMS:
-            raise DeadEndError
-        end = max(least, 0 if depth >= _DEEP else least + 3)
-        if most is not None:
-            end = min(end, most)
-        if end < least:
-            raise DeadEndError
-        return self.draw(between(least, end))
-
     def _item(self, schemas: list[Any], depth: int, others: list[Any]) -> Any:
         known = {identity(other) for other in others}
         for _ in range(_ATTEMPTS):
@@ -240,20 +227,6 @@ class Drawing:
 
 def _has(part: Any, keyword: str) -> bool:
     return keyword in part.schema and keyword_of(part, keyword, part) is not part
-
-
-def _is_listed(here: Conjunction) -> bool:
-    return any(_has(part, keyword) for part in here.parts for keyword in ("const", "enum"))
-
-
-def _contains(here: Conjunction) -> list[tuple[Any, int]]:
-    """Return the schemas that items of an array must match, with the number of items."""
-    found: list[tuple[Any, int]] = []
-    for part in here.parts:
-        schema = keyword_of(part, "contains")
-        if schema is not None:
-            found.append((part.under(schema), math.ceil(keyword_of(part, "minContains", 1))))
-    return found
 
 
 def _item_schemas(here: Conjunction, index: int) -> list[Any]:
@@ -285,7 +258,11 @@ def schemas_of(here: Conjunction, name: str) -> list[Any]:
     """Return the schemas that apply to a property."""
     found: list[Any] = []
     for part in here.parts:
-        own = list(_declaring(part, name))
+        properties = keyword_of(part, "properties", {})
+        own = [part.under(properties[name])] if name in properties else []
+        for pattern, schema in keyword_of(part, "patternProperties", {}).items():
+            if _matches(pattern, name):
+                own.append(part.under(schema))
         if not own and (rest := keyword_of(part, "additionalProperties")) is not None:
             own.append(part.under(rest))
         found += own
@@ -293,15 +270,6 @@ def schemas_of(here: Conjunction, name: str) -> list[Any]:
         return found
     unevaluated = ((part, keyword_of(part, "unevaluatedProperties")) for part in here.parts)
     return [part.under(rest) for part, rest in unevaluated if rest is not None]
-
-
-def _declaring(part: Any, name: str) -> Iterator[Any]:
-    properties = keyword_of(part, "properties", {})
-    if name in properties:
-        yield part.under(properties[name])
-    for pattern, schema in keyword_of(part, "patternProperties", {}).items():
-        if _matches(pattern, name):
-            yield part.under(schema)
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -417,7 +385,11 @@ class Members:
             if len(self.chosen) >= self.most or wanted <= 0:
                 break
             name = self._name()
-            if name not in self.chosen and name not in self.away and self._welcome(name):
+            if name in self.chosen or name in self.away or not self._allows(name):
+                continue
+            if self.drawing.undeclared or any(
+                is_object(inner.schema) and inner.schema for inner in schemas_of(self.here, name)
+            ):
                 self.chosen[name] = None
                 wanted -= 1
         if len(self.chosen) < self.least:
@@ -433,13 +405,6 @@ class Members:
         return self.drawing.undeclared or any(
             is_object(keyword_of(part, "additionalProperties")) or keyword_of(part, "patternProperties")
             for part in self.here.parts
-        )
-
-    def _welcome(self, name: str) -> bool:
-        if not self._allows(name):
-            return False
-        return self.drawing.undeclared or any(
-            is_object(inner.schema) and inner.schema for inner in schemas_of(self.here, name)
         )
 
     def _name(self) -> str:
@@ -511,16 +476,12 @@ def _names(schema: Any) -> Iterator[str]:
             if keyword in _NAMING and is_object(value):
                 yield from value
             if keyword in (*_NAMING, "required"):
-                yield from (name for name in _flat(value) if isinstance(name, str))
+                listed = [inner for inner in (value.values() if is_object(value) else [value]) if is_array(inner)]
+                yield from (name for names in listed for name in names if isinstance(name, str))
             yield from _names(value)
     elif is_array(schema):
         for inner in schema:
             yield from _names(inner)
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    for inner in value.values() if is_object(value) else [value]:
-        yield from inner if is_array(inner) else ()
 
 
 def _change(draw: DrawFn, value: Any, edges: list[float], names: list[str]) -> Any:

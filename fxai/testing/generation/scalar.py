@@ -64,7 +64,10 @@ def reach_of(here: Conjunction) -> Reach:
     step: Fraction | None = None
     for multiple in here.all("multipleOf"):
         exact = Fraction(str(multiple))
-        step = exact if step is None else _both(step, exact)
+        if step is not None:  # the smallest number that is a multiple of both
+            numerator = math.lcm(step.numerator, exact.numerator)
+            exact = Fraction(numerator, math.gcd(step.denominator, exact.denominator))
+        step = exact
     low, open_low = lows[0] if lows else (None, False)
     high, closed_high = highs[0] if highs else (None, True)
     return Reach(low, high, open_low, not closed_high, step)
@@ -79,11 +82,6 @@ def _ends(here: Conjunction, bound: str, exclusive: str) -> list[tuple[Fraction,
         if opened is not None and not isinstance(opened, bool):
             ends.append((Fraction(str(opened)), True))
     return ends
-
-
-def _both(one: Fraction, other: Fraction) -> Fraction:
-    """Return the smallest number that is a multiple of both."""
-    return Fraction(math.lcm(one.numerator, other.numerator), math.gcd(one.denominator, other.denominator))
 
 
 def _near(low: int | None, high: int | None) -> tuple[int | None, int | None]:
@@ -123,7 +121,8 @@ def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
     if reach.step is not None:
         step = reach.step
         low, high = _near(*reach.whole(step))
-        return between(low, high).map(lambda count: _number_of(count * step))
+        exact = between(low, high).map(lambda count: count * step)
+        return exact.map(lambda number: int(number) if number.denominator == 1 else float(number))
     low_float, high_float = _float(reach.low, up=True), _float(reach.high, up=False)
     strategies: list[st.SearchStrategy[Any]] = []
     with suppress(DeadEndError):
@@ -138,10 +137,6 @@ def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
 @lru_cache(maxsize=1024)
 def _either(strategies: tuple[st.SearchStrategy[Any], ...]) -> st.SearchStrategy[Any]:
     return st.one_of(strategies)
-
-
-def _number_of(number: Fraction) -> float:
-    return int(number) if number.denominator == 1 else float(number)
 
 
 def _float(end: Fraction | None, *, up: bool) -> float | None:
@@ -285,15 +280,11 @@ def _of_format(name: str) -> st.SearchStrategy[str] | None:
     return None if make is None else make()
 
 
-def _base64(value: bytes) -> str:
-    return str(msgspec.to_builtins(value))
-
-
 def by_format(schema: dict[str, Any], given: dict[str, st.SearchStrategy[str]]) -> st.SearchStrategy[str] | None:
     """Generate strings of a schema's format or encoding, first from `given`. Return None if it has neither."""
     name = schema.get("format")
     if isinstance(name, str) and name in given:
         return given[name]
     if schema.get("contentEncoding") == "base64":
-        return st.binary(max_size=8).map(_base64)
+        return _encoded_text(st.binary(max_size=8))
     return _of_format(name) if isinstance(name, str) else None
