@@ -10,8 +10,7 @@ from fxai.distributed.cluster import Cluster
 from fxai.distributed.distribution import Placement, distribute
 from fxai.distributed.engine import ClusterUnavailable
 from fxai.distributed.envelope import WorkerDefectError
-from fxai.distributed.worker_host import TargetError
-from fxai.distributed.worker_options import WorkerOptions
+from fxai.distributed.worker_host import TargetError, WorkerOptions
 from fxai.distributed.worker_process import serve_queue, serve_worker
 
 __all__ = [

@@ -82,10 +82,7 @@ class CallRegistry(SchedulerPlugin):
         if finish == "forgotten" and (key in self._begun or key in self._stopped):
             self._begun.pop(key, None)
             self._stopped.discard(key)
-            self._let_call_go(key)
-
-    def _let_call_go(self, key: str) -> None:
-        self.let_go([serial for serial, showing in self._showings.items() if showing.key == key])
+            self._let_calls_go({key})
 
     @override
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
@@ -124,16 +121,17 @@ class CallRegistry(SchedulerPlugin):
     def stop(self, keys: list[str]) -> list[str]:
         """Stop calls. Return the calls that have started, because the client must wait for their ends."""
         self._stopped.update(keys)
-        stopped = set(keys)
-        self.let_go([serial for serial, showing in self._showings.items() if showing.key in stopped])
-        return [key for key in keys if self._stop_started(key)]
+        self._let_calls_go(set(keys))
+        started: list[str] = []
+        for key in keys:
+            worker = self._begun.get(key)
+            if worker is not None and self._scheduler is not None and worker in self._scheduler.workers:
+                self._scheduler.worker_send(worker, {"op": "fxai-stop", "key": key})
+                started.append(key)
+        return started
 
-    def _stop_started(self, key: str) -> bool:
-        worker = self._begun.get(key)
-        if worker is None or self._scheduler is None or worker not in self._scheduler.workers:
-            return False
-        self._scheduler.worker_send(worker, {"op": "fxai-stop", "key": key})
-        return True
+    def _let_calls_go(self, keys: set[str]) -> None:
+        self.let_go([serial for serial, showing in self._showings.items() if showing.key in keys])
 
     def progress(self, key: str) -> tuple[bool, bool]:
         """Return whether a call has started, and whether it is stuck because no worker can run it."""

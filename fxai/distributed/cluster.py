@@ -12,12 +12,10 @@ no cluster at tcp://127.0.0.1:1: ...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, final
-from uuid import uuid4
 
-from fxai.distributed.engine import ClusterUnavailable, Engine, PendingCall, require_dask
-from fxai.distributed.envelope import CallEnvelope
+from fxai.distributed.engine import ClusterUnavailable, Engine, require_dask
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import wait
 from fxai.effects.effect import AwaitExit, EffectOf
@@ -30,15 +28,14 @@ if TYPE_CHECKING:
 
     from distributed.security import Security
 
-    from fxai.tools.tool_info import CallKey
-
 
 @final
 class Cluster(Service):
-    """A cluster that runs calls of handlers. Its layers create it. You can call its methods in any thread."""
+    """A cluster that runs calls of handlers. Its layers create it."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine: Engine = engine
+        """The system that runs the calls."""
 
     @staticmethod
     def layer(
@@ -124,70 +121,7 @@ class Cluster(Service):
     @property
     def address(self) -> str:
         """The location of the cluster for people, without a password."""
-        return self._engine.address
-
-    # -- methods for remote handlers
-
-    @property
-    def joins_calls(self) -> bool:
-        """True if a second call with the same key joins the first call."""
-        return self._engine.joins_calls
-
-    @property
-    def reader_id(self) -> str:
-        """The address to which workers send preliminary values. It is in the envelope of each call."""
-        return self._engine.reader_id
-
-    def refuse(self, resources: Mapping[str, float]) -> str | None:
-        """Return the reason why calls cannot use these resources. None if they can."""
-        return self._engine.refuse(resources) if resources else None
-
-    def new_key(self, tool: str) -> str:
-        """Return the key of a new call. A cluster shows calls by the name before the last dash."""
-        return f"{tool}-{uuid4().hex}"
-
-    def start(
-        self,
-        call: CallEnvelope,
-        wake: Callable[[], None],
-        *,
-        name: CallKey | None = None,
-        started_before: bool = False,
-        resources: Mapping[str, float],
-        priority: int = 0,
-        seconds: float | None = None,
-    ) -> PendingCall:
-        """Send a call. If the call has new data, it calls `wake` in another thread.
-
-        Args:
-            call: The call.
-            wake: Function that must return immediately.
-            name: Name of the call in a durable run, if the key contains it.
-            started_before: True if a call with this key was started before. The cluster then has it, or has removed it.
-            resources: Amounts of the resources of a worker that the call reserves, by name.
-            priority: Priority. Calls with a higher priority run first. Default: 0.
-            seconds: Maximum seconds without a worker that can run the call. None waits without a limit.
-        """
-        pending = PendingCall(call.key, wake, name, started_before=started_before)
-        self._engine.start(pending, call, resources=resources, priority=priority, seconds=seconds)
-        return pending
-
-    def let_go(self, serial: int) -> None:
-        """Resume the handler that showed a value."""
-        self._engine.let_go(serial)
-
-    def stop(self, pending: PendingCall) -> None:
-        """Stop a call. The call receives a reply after the finalizers of its handler ran."""
-        pending.stopping = True
-        self._engine.stop(pending)
-
-    def forget(self, pending: PendingCall) -> None:
-        """Remove the state of a call that the program no longer waits for."""
-        self._engine.forget(pending)
-
-
-def _close(engine: Engine) -> EffectOf[None]:
-    return wait(engine.close)
+        return self.engine.address
 
 
 def _layer(make: Callable[[], Engine]) -> LayerOf[Cluster, ClusterUnavailable, None]:
@@ -205,6 +139,9 @@ def _layer(make: Callable[[], Engine]) -> LayerOf[Cluster, ClusterUnavailable, N
             return Failed(Cause((Fail(ClusterUnavailable(engine.address, why)),)))
         return Succeeded(engine)
 
+    def close(engine: Engine) -> EffectOf[None]:
+        return wait(engine.close)
+
     acquire: EffectOf[Engine, ClusterUnavailable] = AwaitExit(lambda _: open_cluster())
-    opened = acquire_release(acquire, _close)
+    opened = acquire_release(acquire, close)
     return LayerOf.scoped(Cluster, opened.map(Cluster))

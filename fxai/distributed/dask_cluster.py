@@ -11,17 +11,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import Any, Final, cast, final
 
 from dask import config
 from distributed import Client, LocalCluster
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
+from distributed.security import Security
 from typing_extensions import override
 
 from fxai.distributed.call_registry import CallRegistry
-from fxai.distributed.dask_host import HostPlugin, run_call
 from fxai.distributed.dask_scheduler import require_scheduler
+from fxai.distributed.dask_worker import HostPlugin, run_call
 from fxai.distributed.engine import Engine, PendingCall
 from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost_reply
 from fxai.distributed.loop_thread import LoopThread
@@ -29,24 +30,11 @@ from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
 from fxai.effects.waker import result_of
 
-if TYPE_CHECKING:
-    from distributed.security import Security
-
 _POLL_SECONDS: Final = 20.0
 _LARGE: Final = 5_000_000
 """Bytes of a large call. At 10 MB Dask warns its own users, who cannot change the call."""
+_ONE_WORKER: Final = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}  # only one worker receives the call
 _INTERRUPTED: Final = encode(Gone((InterruptReason(),)))
-
-
-def _security_of_session() -> Security:
-    """Return new certificates for this program and the processes that it starts.
-
-    The scheduler runs any code that a client sends, and every user of the machine can reach a loopback port.
-    """
-    from distributed.security import Security
-
-    make: Any = cast(Any, Security).temporary
-    return cast("Security", make())
 
 
 @final
@@ -77,7 +65,8 @@ class DaskEngine(Engine):
     # -- the connection, in its thread
 
     async def _start(self, workers: int, threads: int) -> None:
-        security = _security_of_session()
+        # The scheduler runs any code that a client sends, and every user of the machine can reach a loopback port.
+        security: Security = cast(Any, Security).temporary()
         local: Any = cast(Any, LocalCluster)(
             n_workers=workers,
             threads_per_worker=threads,
@@ -113,16 +102,16 @@ class DaskEngine(Engine):
 
     @override
     async def close(self) -> None:
-        await result_of(self._thread.submit(self._leave()))
-        await in_thread(self._thread.close)
+        async def leave() -> None:
+            self._watched = 0
+            tasks = [*self._tasks, *([] if self._reader is None else [self._reader])]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._stack.aclose()
 
-    async def _leave(self) -> None:
-        self._watched = 0
-        tasks = [*self._tasks, *([] if self._reader is None else [self._reader])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._stack.aclose()
+        await result_of(self._thread.submit(leave()))
+        await in_thread(self._thread.close)
 
     # -- calls
 
@@ -153,7 +142,12 @@ class DaskEngine(Engine):
 
     @override
     def stop(self, pending: PendingCall) -> None:
-        self._thread.call(self._stop_soon, pending)
+        def stop_soon() -> None:
+            self._stopping.append(pending)
+            if len(self._stopping) == 1:
+                self._spawn(self._stop())
+
+        self._thread.call(stop_soon)
 
     async def _follow(
         self,
@@ -167,7 +161,10 @@ class DaskEngine(Engine):
         self._watch(1 if call.client else 0)
         reply = encode(lost_reply("the program has disconnected from the cluster", begun=True))
         try:
-            future = self._submit(call, resources, priority)
+            data = encode(call)
+            options: dict[str, Any] = {"pure": False, "resources": resources or None, "priority": priority}
+            with cast(Any, config).set(_ONE_WORKER if len(data) >= _LARGE else {}):
+                future = self._client.submit(run_call, data, key=call.key, **options)
             self._futures[pending.key] = future
             try:
                 reply = await self._result(pending, resources, seconds)
@@ -180,16 +177,6 @@ class DaskEngine(Engine):
             self._watch(-1 if call.client else 0)
             del self._calls[pending.key]
             pending.end(reply)
-
-    def _submit(self, call: CallEnvelope, resources: dict[str, float], priority: int) -> Any:
-        data = encode(call)
-        options: dict[str, Any] = {"pure": False, "resources": resources or None, "priority": priority}
-        if len(data) < _LARGE:
-            return self._client.submit(run_call, data, key=call.key, **options)
-        with cast(Any, config).set(
-            {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
-        ):  # one worker receives it
-            return self._client.submit(run_call, data, key=call.key, **options)
 
     async def _result(self, pending: PendingCall, resources: dict[str, float], seconds: float | None) -> bytes:
         while True:
@@ -228,11 +215,6 @@ class DaskEngine(Engine):
             begun = True
         return encode(lost_reply(why, begun=begun))
 
-    def _stop_soon(self, pending: PendingCall) -> None:
-        self._stopping.append(pending)
-        if len(self._stopping) == 1:
-            self._spawn(self._stop())
-
     async def _stop(self) -> None:
         """Stop calls with one message, because a cancelled program can have thousands of calls."""
         stopping, self._stopping = self._stopping, []
@@ -249,14 +231,15 @@ class DaskEngine(Engine):
 
     def _watch(self, more: int) -> None:
         """Read preliminary values while a call has a reader."""
+
+        def stop_reading(_: object) -> None:
+            self._reader = None
+            self._watch(0)
+
         self._watched += more
         if self._watched and self._reader is None:
             self._reader = asyncio.create_task(self._read())
-            self._reader.add_done_callback(self._stop_reading)
-
-    def _stop_reading(self, _: object) -> None:
-        self._reader = None
-        self._watch(0)
+            self._reader.add_done_callback(stop_reading)
 
     async def _read(self) -> None:
         registry, client = self._client.scheduler, self._client.id

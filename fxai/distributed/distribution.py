@@ -21,6 +21,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, Never, Protocol, cast, final
+from uuid import uuid4
 
 import anyio
 import msgspec
@@ -28,16 +29,8 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, override
 
 from fxai.distributed.cluster import Cluster
-from fxai.distributed.engine import PendingCall
-from fxai.distributed.envelope import (
-    FORM,
-    WIDE,
-    CallEnvelope,
-    Gave,
-    decode_cause,
-    lost_reply,
-    read_reply,
-)
+from fxai.distributed.engine import Engine, PendingCall
+from fxai.distributed.envelope import FORM, WIDE, CallEnvelope, Gave, decode_cause, lost_reply, read_reply
 from fxai.distributed.worker_host import TargetError, find_target, target_of
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Die, Exit, Failed, Succeeded, attach
@@ -146,13 +139,16 @@ def distribute(
     options = _Options(target, messages, wait, grace)
 
     def bind(around: ContextOf[Any]) -> ContextOf[Any]:
-        cluster: Cluster = around.fetch(Cluster)
-        _require_resources(cluster, placements)
+        engine = around.fetch(Cluster).engine
+        for name, placement in placements.items():
+            why = engine.refuse(placement.resources) if placement.resources else None
+            if why is not None:
+                raise ValueError(f"the placement of the tool {name!r} requires {dict(placement.resources)}: {why}")
         services: dict[object, Any] = {}
         for name, each in here.tools.items():
             placement = placements.get(name, _ANYWHERE)
             identity = each.tool.identity
-            services[identity] = RemoteHandler(cluster, name, each.digest, placement, options)
+            services[identity] = RemoteHandler(engine, name, each.digest, placement, options)
             services[Given(identity, id(services[identity]))] = True
         return ContextOf(services)
 
@@ -161,13 +157,6 @@ def distribute(
 
 
 _ANYWHERE: Final = Placement()
-
-
-def _require_resources(cluster: Cluster, placements: Mapping[str, Placement]) -> None:
-    for name, placement in placements.items():
-        why = cluster.refuse(placement.resources)
-        if why is not None:
-            raise ValueError(f"the placement of the tool {name!r} requires {dict(placement.resources)}: {why}")
 
 
 def _require_target(target: str, here: Mapping[str, str]) -> None:
@@ -192,13 +181,13 @@ def _require_target(target: str, here: Mapping[str, str]) -> None:
 class RemoteHandler:
     """The local replacement of a handler that runs on a worker."""
 
-    __slots__ = ("_cluster", "_digest", "_home", "_limit", "_name", "_options", "_placement")
+    __slots__ = ("_digest", "_engine", "_home", "_limit", "_name", "_options", "_placement")
 
     is_elsewhere = True
     """Local code cannot see the effects of the handler."""
 
-    def __init__(self, cluster: Cluster, name: str, digest: str, placement: Placement, options: _Options) -> None:
-        self._cluster = cluster
+    def __init__(self, engine: Engine, name: str, digest: str, placement: Placement, options: _Options) -> None:
+        self._engine = engine
         self._name = name  # in the target
         self._digest = digest
         self._placement = placement
@@ -209,7 +198,7 @@ class RemoteHandler:
     @property
     def joins_calls(self) -> bool:
         """True if a call continues an earlier call with the same key."""
-        return self._cluster.joins_calls
+        return self._engine.joins_calls
 
     def missing(self, _: ContextOf[Any]) -> tuple[Any, ...]:
         """Return no services, because the layer of the worker provides them."""
@@ -240,36 +229,32 @@ class RemoteHandler:
     ) -> CallEnvelope:
         about = context_of(tool, call)
         left = None if about.deadline is None else max(0.0, about.deadline - fiber.clock().monotonic())
+        prompt = None if call is None else call.prompt
         written = _encode_params(tool, params)
         joined = about.key is not None and self.joins_calls
+        key = self._joined_key(about.idempotency_key, use, written) if joined else uuid4().hex
         return CallEnvelope(
-            key=self._joined_key(about.idempotency_key, use, written) if joined else self._cluster.new_key(self._name),
+            key=f"{self._name}-{key}",  # Dask shows calls by the name before the last dash
             target=self._options.target,
             tool=self._name,
             digest=self._digest,
             params=msgspec.Raw(written),
             once=not (tool.get(Idempotent) or tool.get(Readonly)),
-            client="" if call is None or call.emit is None else self._cluster.reader_id,
+            client="" if call is None or call.emit is None else self._engine.reader_id,
             call_id=about.call_id,
             seconds=left,
             sent=0.0 if left is None else time.time(),
             idempotency_key=about.idempotency_key,
-            messages=self._messages(call),
+            messages=None if not self._options.messages else "[]" if prompt is None else prompt.to_json(),
             form=FORM,
             trace=trace,
         )
 
     def _joined_key(self, name: str, use: int, params: bytes) -> str:
-        """Return the key of a call from its name and its content, so that a changed call has another key."""
+        """Return a key from the name of a call and its content, so that a changed call has another key."""
         about = (name, str(use), self._options.target, self._name, self._digest)
         text = b"\0".join([*map(str.encode, about), params])
-        return f"{self._name}-{sha256(text).hexdigest()[:40]}"
-
-    def _messages(self, call: CallInfo | None) -> str | None:
-        if not self._options.messages:
-            return None
-        prompt = None if call is None else call.prompt
-        return "[]" if prompt is None else prompt.to_json()
+        return sha256(text).hexdigest()[:40]
 
     async def _call(
         self,
@@ -281,14 +266,10 @@ class RemoteHandler:
         use: int,
     ) -> Exit[Any, Any]:
         waker, placed = Waker(), self._placement
-        pending = self._cluster.start(
-            envelope,
-            waker,
-            name=name,
-            started_before=name is not None and name.started_before and not use,
-            resources=placed.resources,
-            priority=placed.priority,
-            seconds=self._options.wait,
+        started_before = name is not None and name.started_before and not use
+        pending = PendingCall(envelope.key, waker, name, started_before=started_before)
+        self._engine.start(
+            pending, envelope, resources=placed.resources, priority=placed.priority, seconds=self._options.wait
         )
         try:
             while pending.reply is None:
@@ -302,7 +283,7 @@ class RemoteHandler:
             attach(raised, gone.besides_interruption())
             raise
         finally:
-            self._cluster.forget(pending)
+            self._engine.forget(pending)
         return _exit(tool, pending.reply)
 
     async def _show(
@@ -317,14 +298,15 @@ class RemoteHandler:
                 failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
                 return Failed(Cause((Die(CallFailureError(failure)),)))
             end = await run_fiber(context_of(tool, call).preliminary(value), fiber.env)
-            self._cluster.let_go(serial)
+            self._engine.let_go(serial)
             if isinstance(end, Failed):
                 return end
         return None
 
     async def _stop(self, pending: PendingCall, waker: Waker, tool: ToolInfo) -> Cause[Any]:
         """Cancel the call and wait for its end. Return the failures until then."""
-        self._cluster.stop(pending)
+        pending.stopping = True
+        self._engine.stop(pending)
         with anyio.move_on_after(self._options.grace):
             while pending.reply is None:
                 await waker.wait()

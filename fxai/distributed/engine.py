@@ -51,7 +51,7 @@ class PendingCall:
         self.name: CallKey | None = name
         """The name of the call in a durable run. None if no later program can ask for the call."""
         self.shown: deque[tuple[int, bytes]] = deque()
-        """The unread preliminary values as JSON text, each with the number for `Cluster.let_go`."""
+        """The unread preliminary values as JSON text, each with the number for `Engine.let_go`."""
         self.reply: bytes | None = None
         """The reply as JSON text. None while the call runs."""
         self.stopping: bool = False
@@ -108,7 +108,15 @@ class Engine(ABC):
         priority: int,
         seconds: float | None,
     ) -> None:
-        """Send a call; see `Cluster.start`."""
+        """Send a call.
+
+        Args:
+            pending: State of the call in the program.
+            call: The call.
+            resources: Amounts of the resources of a worker that the call reserves, by name.
+            priority: Priority. Calls with a higher priority run first.
+            seconds: Maximum seconds without a worker that can run the call. None waits without a limit.
+        """
 
     @abstractmethod
     def let_go(self, serial: int) -> None:
@@ -116,7 +124,7 @@ class Engine(ABC):
 
     @abstractmethod
     def stop(self, pending: PendingCall) -> None:
-        """Stop a call. The call receives a reply after the finalizers of its handler ran."""
+        """Stop a call with `stopping`. The call receives a reply after the finalizers of its handler ran."""
 
     def forget(self, pending: PendingCall) -> None:
         """Remove the state of a call that the program no longer waits for."""

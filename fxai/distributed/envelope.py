@@ -199,10 +199,14 @@ def _encode_reason(tool: ToolInfo, reason: Fail[Any] | Die | Interrupt) -> Reply
     match reason:
         case Interrupt():
             return InterruptReason()
-        case Die(CallFailureError(failure=failure)) | Fail(
-            (InvalidResult() | HandlerUnavailable() | OutcomeUnknown() | Refused()) as failure
+        case Die(CallFailureError(failure=Refused() as failure)) | Fail(Refused() as failure):
+            return RefusedReason(failure.guard, failure.at, failure.reason)
+        case Die(CallFailureError(failure=InvalidResult() as failure)) | Fail(InvalidResult() as failure):
+            return MisfitReason(failure.faults, failure.declared, failure.preliminary)
+        case Die(CallFailureError(failure=(HandlerUnavailable() | OutcomeUnknown()) as failure)) | Fail(
+            (HandlerUnavailable() | OutcomeUnknown()) as failure
         ):
-            return _encode_failure(failure)
+            return LostReason(failure.reason, isinstance(failure, OutcomeUnknown))
         case Fail((UnknownTool() | InvalidParameters()) as mistake):
             return LostReason(f"the worker requires other parameters: {mistake}", begun=False)
         case Die(defect):
@@ -212,14 +216,6 @@ def _encode_reason(tool: ToolInfo, reason: Fail[Any] | Die | Interrupt) -> Reply
             given: Any = error
             value = given.error if isinstance(error, HandlerFailed) else error
             return FailReason(msgspec.Raw(tool.failure.encode_json_unsafe(value)))
-
-
-def _encode_failure(failure: InvalidResult | HandlerUnavailable | OutcomeUnknown | Refused) -> ReplyReason:
-    if isinstance(failure, Refused):
-        return RefusedReason(failure.guard, failure.at, failure.reason)
-    if isinstance(failure, InvalidResult):
-        return MisfitReason(failure.faults, failure.declared, failure.preliminary)
-    return LostReason(failure.reason, isinstance(failure, OutcomeUnknown))
 
 
 def decode_cause(tool: ToolInfo, reply: Gone) -> Cause[Any]:

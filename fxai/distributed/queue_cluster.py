@@ -174,22 +174,20 @@ class _Call:
             self._submit()
 
     def _submit(self) -> None:
-        self._submitted = self._queue.submit_soon(self.job)
-        self._submitted.add_done_callback(self._note_submitted)
+        def note(future: Future[bool]) -> None:
+            if future.cancelled():
+                self._pending.end(_INTERRUPTED)
+            elif (error := future.exception()) is not None:
+                self.end(lost_reply(f"cannot write the call to the queue: {error}", begun=False))
+            else:
+                self._is_old = not future.result()
+                with self._turn:
+                    if self._pending.stopping:
+                        self._queue.cancel_soon(self.job.id)
+                self._follow()
 
-    def _note_submitted(self, future: Future[bool]) -> None:
-        if future.cancelled():
-            self._pending.end(_INTERRUPTED)
-            return
-        error = future.exception()
-        if error is not None:
-            self.end(lost_reply(f"cannot write the call to the queue: {error}", begun=False))
-            return
-        self._is_old = not future.result()
-        with self._turn:
-            if self._pending.stopping:
-                self._queue.cancel_soon(self.job.id)
-        self._follow()
+        self._submitted = self._queue.submit_soon(self.job)
+        self._submitted.add_done_callback(note)
 
     def _follow(self) -> None:
         holder: list[Following] = []
@@ -214,11 +212,12 @@ class _Call:
     def _note_state(self, state: JobState) -> None:
         was_old, self._is_old = self._is_old, False
         if was_old and self._is_stale(state):
-            self._again()
+            if self._following is not None:
+                self._following.close()
+            self._queue.remove_soon(self.job.id)
+            self._submit()
         elif state.is_over:
-            reply = self._reply(state)
-            if reply is not None:
-                self._pending.end(reply)
+            self._pending.end(self._reply(state))
 
     def _is_stale(self, state: JobState) -> bool:
         """Return True if the job of an earlier program has no outcome, so that the call can run now."""
@@ -226,14 +225,7 @@ class _Call:
             return not state.attempt or not self._call.once
         return state.status == "done" and _is_lost(state.text or "", begun=not self._call.once)
 
-    def _again(self) -> None:
-        """Replace the job by a new one."""
-        if self._following is not None:
-            self._following.close()
-        self._queue.remove_soon(self.job.id)
-        self._submit()
-
-    def _reply(self, state: JobState) -> bytes | None:
+    def _reply(self, state: JobState) -> bytes:
         begun = state.attempt > 0
         match state.status:
             case "done":
@@ -242,15 +234,10 @@ class _Call:
                 return encode(lost_reply(state.text or "the job failed", begun=begun))
             case "gone":
                 return encode(lost_reply("the call was started before, and the queue has no record of it", begun=True))
+            case _ if self._pending.stopping and self._given_up is None:
+                return _INTERRUPTED if state.text is None else _check_reply(state.text)
             case _:
-                return self._reply_cancelled(state, begun=begun)
-
-    def _reply_cancelled(self, state: JobState, *, begun: bool) -> bytes:
-        if self._given_up is not None:
-            return encode(lost_reply(self._given_up, begun=begun))
-        if self._pending.stopping:
-            return _INTERRUPTED if state.text is None else _check_reply(state.text)
-        return encode(lost_reply("the call was cancelled in the queue", begun=begun))
+                return encode(lost_reply(self._given_up or "the call was cancelled in the queue", begun=begun))
 
     def end(self, reply: Gone) -> None:
         """End the call with a reply of this program."""

@@ -1,6 +1,6 @@
 """Run this process as a worker of a work queue. Requires the extra `durable`.
 
->>> from fxai.distributed.worker_options import WorkerOptions
+>>> from fxai.distributed.worker_host import WorkerOptions
 >>> _refuse(WorkerOptions(resources={"GPU": 1}, targets=("shop:desk",)))
 Traceback (most recent call last):
 ValueError: a work queue has no resources: ...
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Never, cast, final
 
@@ -20,7 +20,7 @@ from fxai.distributed.engine import ClusterUnavailable
 from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, Reply, encode, lost_reply
 from fxai.distributed.loop_thread import LoopThread
 from fxai.distributed.queue_cluster import kind_of
-from fxai.distributed.worker_host import Host, TargetError
+from fxai.distributed.worker_host import Host, TargetError, WorkerOptions
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.context import ContextOf
@@ -36,8 +36,6 @@ from fxai.storage.work_queue import WorkQueue
 if TYPE_CHECKING:
     import os
     from pathlib import Path
-
-    from fxai.distributed.worker_options import WorkerOptions
 
 
 _LOG: Final = logging.getLogger("fxai.distributed")
@@ -112,16 +110,17 @@ class _Worker:
         """Run calls until the worker is cancelled or the queue fails."""
         self.has_begun = True
         options = self._options
-        host = self._host = Host(self)
-        host.wrap, host.grace = options.wrap or host.wrap, options.grace
+        host = self._host = Host(self, options)
         try:
             for target in options.targets:
                 await host.open(target)
 
             def serve(queue: WorkQueue) -> EffectOf[Never, OSError]:
-                kinds = {kind_of(target): self._handle for target in options.targets}
+                def handle(job: Job) -> EffectOf[str]:
+                    return AwaitExit(lambda _: self._answer(job))
+
                 return queue.serve(
-                    kinds,
+                    dict.fromkeys(map(kind_of, options.targets), handle),
                     concurrency=options.threads,
                     grace=options.grace,
                     retention=options.retention,
@@ -135,12 +134,6 @@ class _Worker:
             finally:
                 self.ended.set_result(None)
 
-    def _handle(self, job: Job) -> EffectOf[str]:
-        def run(_: object) -> Awaitable[Exit[str, Any]]:
-            return self._answer(job)
-
-        return AwaitExit(run)
-
     async def _answer(self, job: Job) -> Exit[str, Any]:
         named = msgspec.json.decode(job.text, type=_Named)
         if kind_of(named.target) != job.kind or named.key != job.id:  # otherwise a row could import any module
@@ -152,11 +145,11 @@ class _Worker:
         except asyncio.CancelledError:
             self._stopped.add(job.id)
             self._host.stop(job.id)
-            ended, _ = await shield(asyncio.wait({answering}, timeout=self._host.grace))
+            ended, _ = await shield(asyncio.wait({answering}, timeout=self._options.grace))
             if ended and answering.exception() is None:
                 job.last_words = answering.result().decode()
             else:
-                _LOG.warning("the handler of %s still runs after %s s; no worker waits", job.id, self._host.grace)
+                _LOG.warning("the handler of %s still runs after %s s; no worker waits", job.id, self._options.grace)
             raise
         finally:
             self._stopped.discard(job.id)

@@ -16,10 +16,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final, Protocol, cast, final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 
 import anyio
 import msgspec
@@ -53,10 +54,45 @@ from fxai.tools.tool_error import HandlerUnavailable, OutcomeUnknown, Refused
 from fxai.tools.tool_info import CallKey, ToolInfo
 from fxai.tools.toolkit import bound_of
 
+if TYPE_CHECKING:
+    from distributed.security import Security
+
 _LOG: Final = logging.getLogger("fxai.distributed")
 
-GRACE: Final = 30.0
-"""Default seconds that handlers, and then layers, have to end when a worker closes."""
+
+@final
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a worker. A worker of a work queue ignores `resources`, `name`, `host`, and `security`.
+
+    Attributes:
+        targets: Tools with their handlers, as `module:name`. The worker loads and builds them before it accepts calls.
+            A Dask worker loads other targets at their first call. A worker of a work queue runs only these targets.
+        threads: Maximum number of concurrent calls. Default: 16. The handlers share one event loop.
+        resources: Amounts that calls can reserve, by name, such as `{"GPU": 1}`.
+        name: Name of the worker in the cluster. Default: its address.
+        host: Address to listen on. Default: the address from which this machine reaches the scheduler.
+        security: TLS certificates, as a `distributed.Security`.
+        seconds: Seconds to wait for the scheduler. Default: 10.
+        grace: Seconds that running calls have to finish after the worker is cancelled. Default: 30.
+        retention: For a work queue: seconds after which the worker removes a finished call that its program or run has
+            not removed. Default: 30 days.
+        wrap: Function that receives the layer of each target and returns the layer to build, such as
+            `fxai.telemetry.trace`. Default: None, which builds the layers unchanged.
+    """
+
+    targets: tuple[str, ...] = ()
+    threads: int = 16
+    resources: Mapping[str, float] = MappingProxyType({})
+    name: str | None = None
+    host: str | None = None
+    security: Security | None = None
+    seconds: float = 10.0
+    grace: float = 30.0
+    wrap: Callable[[AnyLayer], AnyLayer] | None = None
+    retention: float = 30 * 86_400.0
+
+    def __hash__(self) -> int:
+        return hash((self.targets, self.threads, self.name, self.host))
 
 
 class TargetError(LookupError):
@@ -109,13 +145,12 @@ def target_of(value: Any, name: str) -> Target:
     if bound is None or bound.is_live:
         advice = "use BoundToolkit.of(toolkit, layer), a function tool, or a composite"
         raise TargetError(f"{name} is of type {type(value).__name__}: {advice}")
-    tools = {tool.name: TargetTool(_trusting(tool), digest_of(tool.identity)) for tool in bound.toolkit}
+    tools: dict[str, TargetTool] = {}
+    for tool in bound.toolkit:
+        is_typed = isinstance(tool.parameters, Schema)  # the program has validated raw parameters
+        trusting = tool if is_typed else msgspec.structs.replace(tool, validation="none")
+        tools[tool.name] = TargetTool(trusting, digest_of(tool.identity))
     return Target(name, tools, bound.layer)
-
-
-def _trusting(tool: ToolInfo) -> ToolInfo:
-    """Return the tool without validation of raw parameters, because the program has validated them."""
-    return tool if isinstance(tool.parameters, Schema) else msgspec.structs.replace(tool, validation="none")
 
 
 class _NotSent:
@@ -126,10 +161,6 @@ class _NotSent:
 
 
 _NOT_SENT: Final = cast("Prompt", _NotSent())
-
-
-def _as_it_is(layer: AnyLayer) -> AnyLayer:
-    return layer
 
 
 class Link(Protocol):
@@ -151,12 +182,9 @@ class Link(Protocol):
 class Host:
     """The host of one worker. Call its methods in the event loop that created it."""
 
-    def __init__(self, link: Link) -> None:
-        self.wrap: Callable[[AnyLayer], AnyLayer] = _as_it_is
-        """The function that receives the layer of each target and returns the layer to build."""
-        self.grace: float = GRACE
-        """Seconds that handlers, and then layers, have to end when the host closes."""
+    def __init__(self, link: Link, options: WorkerOptions) -> None:
         self._link = link
+        self._options = options
         self._loop = asyncio.get_running_loop()
         self._thread = LoopThread("fxai-handlers")
         self._thread.start()
@@ -195,7 +223,15 @@ class Host:
 
     async def _open(self, name: str) -> Target:
         target = await in_daemon(lambda: find_target(name))
-        await self._within(self._hold(target))
+
+        async def hold() -> None:
+            ready = asyncio.get_running_loop().create_future()
+            holder = asyncio.create_task(self._keep(target, ready))
+            self._holders.add(holder)
+            holder.add_done_callback(self._holders.discard)
+            await ready
+
+        await self._within(hold())
         self._targets[name] = target
         return target
 
@@ -203,17 +239,11 @@ class Host:
         """Return the result of a coroutine that runs in the thread of handlers."""
         return await asyncio.wrap_future(self._thread.submit(coroutine))
 
-    async def _hold(self, target: Target) -> None:
-        ready = asyncio.get_running_loop().create_future()
-        holder = asyncio.create_task(self._keep(target, ready))
-        self._holders.add(holder)
-        holder.add_done_callback(self._holders.discard)
-        await ready
-
     async def _keep(self, target: Target, ready: asyncio.Future[None]) -> None:
         """Build the layer, and release it when the host closes. One task must do both."""
         try:
-            async with runtime(self.wrap(target.layer)) as services:
+            wrap = self._options.wrap
+            async with runtime(target.layer if wrap is None else wrap(target.layer)) as services:
                 target.services = services
                 ready.set_result(None)
                 await self._over.wait()
@@ -232,14 +262,22 @@ class Host:
         """Return the reply to a call. Both are JSON text."""
         call = read_call(data)
         if call.form != FORM:
-            return encode(lost_reply(_other_form(call, self._link.worker), begun=False))
+            why = (
+                f"{self._link.worker}: the program writes calls in form {call.form}, but this worker reads form {FORM}."
+                " Use the same version of fxai on both sides."
+            )
+            return encode(lost_reply(why, begun=False))
         try:
             target = await self.open(call.target)
         except TargetError as error:
             return encode(lost_reply(str(error), begun=False))
         found = target.tools.get(call.tool)
         if found is None or found.digest != call.digest:
-            return encode(lost_reply(_other_tool(target, call, self._link.worker), begun=False))
+            other = f"its tool {call.tool!r} differs from the tool of the program. Restart the worker."
+            if found is None:
+                other = f"no tool {call.tool!r}; the tools are: {', '.join(target.tools) or 'none'}"
+            why = f"{target.name} on the worker {self._link.worker}: {other}"
+            return encode(lost_reply(why, begun=False))
         return await self._run(call, found.tool, cast("Runtime[Any]", target.services))
 
     async def _run(self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any]) -> bytes:
@@ -319,30 +357,31 @@ class Host:
     # -- the end
 
     async def close(self) -> None:
-        """Cancel the calls, release the layers, and end the thread, in at most twice `grace` seconds."""
+        """Cancel the calls, release the layers, and end the thread, in at most twice the `grace` of the options."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        async def wind_up() -> None:
+            for scope in self._scopes.values():
+                scope.cancel()
+            await self._end_of(self._tasks, "calls still run")
+            self._over.set()
+            await self._end_of(self._holders, "layers are still open")
+
         with suppress(TimeoutError):  # a handler blocks the thread
-            async with asyncio.timeout(2 * self.grace + 1):
-                await self._within(self._wind_up())
+            async with asyncio.timeout(2 * self._options.grace + 1):
+                await self._within(wind_up())
         if not await in_daemon(lambda: self._thread.close(1.0)):
             _LOG.warning("the thread of handlers did not end; it continues in the background")
 
-    async def _wind_up(self) -> None:
-        for scope in self._scopes.values():
-            scope.cancel()
-        await self._end_of(self._tasks, "calls still run")
-        self._over.set()
-        await self._end_of(self._holders, "layers are still open")
-
     async def _end_of(self, tasks: set[asyncio.Task[Any]], what: str) -> None:
         if tasks:
-            _, left = await asyncio.wait(tasks, timeout=self.grace)
+            grace = self._options.grace
+            _, left = await asyncio.wait(tasks, timeout=grace)
             if left:
-                _LOG.warning("%d %s after %s s; the worker no longer waits for them", len(left), what, self.grace)
+                _LOG.warning("%d %s after %s s; the worker no longer waits for them", len(left), what, grace)
 
 
 def _deadline(call: CallEnvelope) -> float | None:
@@ -350,21 +389,6 @@ def _deadline(call: CallEnvelope) -> float | None:
         return None
     waited = max(0.0, time.time() - call.sent) if call.sent else 0.0
     return time.monotonic() + call.seconds - waited
-
-
-def _other_form(call: CallEnvelope, worker: str) -> str:
-    return (
-        f"{worker}: the program writes calls in form {call.form}, but this worker reads form {FORM}. "
-        "Use the same version of fxai on both sides."
-    )
-
-
-def _other_tool(target: Target, call: CallEnvelope, worker: str) -> str:
-    if call.tool in target.tools:
-        other = f"its tool {call.tool!r} differs from the tool of the program. Restart the worker."
-    else:
-        other = f"no tool {call.tool!r}; the tools are: {', '.join(target.tools) or 'none'}"
-    return f"{target.name} on the worker {worker}: {other}"
 
 
 def _reply(tool: ToolInfo, end: Exit[Outcome, Any]) -> Reply:

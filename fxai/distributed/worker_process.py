@@ -18,8 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fxai.distributed.engine import ClusterUnavailable, require_dask
-from fxai.distributed.worker_host import TargetError
-from fxai.distributed.worker_options import WorkerOptions
+from fxai.distributed.worker_host import TargetError, WorkerOptions
 from fxai.effects.effect import EffectOf, Suspend
 
 if TYPE_CHECKING:

@@ -140,14 +140,14 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
                     return None
         drawn: list[_A] = []
 
-        def recorded(value: _A) -> Break | None:
+        def note(value: _A) -> Break | None:
             drawn.append(copy_data(value))
             return law(value)
 
         try:
-            found = self._search(data, recorded, min(max(self.max_examples // _BATCH, 1), _BATCH))
+            found = self._search(data, note, min(max(self.max_examples // _BATCH, 1), _BATCH))
         except NoExamplesError:
-            found = self._search(data, recorded, 1)  # a filter rejects a batch more often than a value
+            found = self._search(data, note, 1)  # a filter rejects a batch more often than a value
         if found is None and first is None:
             self._drawn[data] = drawn
             while sum(map(len, self._drawn.values())) > _MOST_VALUES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from fxai.distributed import dask_host
+from fxai.distributed import dask_worker
 from tests.kit.hostile_desk import desk
 
 __all__ = ["desk"]
@@ -19,4 +19,4 @@ async def _run_rubbish(data: bytes) -> Any:
     return next(_REPLIES)
 
 
-dask_host.run_call = _run_rubbish
+dask_worker.run_call = _run_rubbish
