@@ -31,10 +31,9 @@ from fxai.durable.failure import (
     JournalFailure,
     ProgramChanged,
     RunCancelled,
-    RunQuestion,
 )
-from fxai.durable.record import AnyRecord, Asked, Ended, Part, TimedRecord, Timer
-from fxai.durable.run_journal import RunJournal
+from fxai.durable.record import AnyRecord, Ended, Part, TimedRecord, Timer
+from fxai.durable.run_journal import CLOCK, RunJournal
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import Branches, Branching, ContextOf, Placed
 from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Fetch, Generate, Succeed, Suspend, Sync
@@ -100,7 +99,7 @@ class Frame(msgspec.Struct, Placed, eq=False):
 
     def next(self, name: str) -> str:
         """Return the path of the next part with this name in the sequence."""
-        key = _escape(name)
+        key = name.replace("%", "%25").replace("/", "%2F").replace("+", "%2B")
         count = self.counts.get(key, 0)
         self.counts[key] = count + 1
         path = f"{self.path}/{key}" if not count else f"{self.path}/{key}+{count}"
@@ -123,7 +122,8 @@ class Frame(msgspec.Struct, Placed, eq=False):
         is_new = recorded is None and path not in known.parts
         if is_new and not self.gave_up:
             left = journal.reached.left_in(self.path)
-            change = f"{path} is new, and the journal has {_list(left)} in its place" if left else None
+            shown = ", ".join(left[:_SHOWN]) + (f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else "")
+            change = f"{path} is new, and the journal has {shown} in its place" if left else None
         elif recorded not in (None, content):
             change = f"content of {path}"
         if change is not None and not journal.reached.tolerant:
@@ -199,16 +199,11 @@ class Frame(msgspec.Struct, Placed, eq=False):
 
     def cut_late(self) -> bool:
         """Cancel the scopes that passed their deadline before the crash. Return True if any exist."""
-        late = self._find_late()
-        for scope in late:
-            scope.cancel()
-        return bool(late)
-
-    def _find_late(self) -> list[anyio.CancelScope]:
         frame: Frame | None = self
         while frame is not None:
             if frame.fired is not None:
-                return [frame.fired]  # no new work follows, so the time does not advance
+                frame.fired.cancel()  # no new work follows, so the time does not advance
+                return True
             frame = frame.outer
         late: list[anyio.CancelScope] = []
         frame = self.base
@@ -216,7 +211,9 @@ class Frame(msgspec.Struct, Placed, eq=False):
             frame.past = None
             late += frame.late
             frame = frame.around
-        return late
+        for scope in late:
+            scope.cancel()
+        return bool(late)
 
     async def write(self, record: Timer | Ended) -> None:
         """Append a record during a wait.
@@ -315,14 +312,6 @@ class _FrameBranches:
         return has_fired or firing is not None
 
 
-def _escape(name: str) -> str:
-    return name.replace("%", "%25").replace("/", "%2F").replace("+", "%2B")
-
-
-def _list(paths: tuple[str, ...]) -> str:
-    return ", ".join(paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
-
-
 @final
 class FrameClock(Clock, Placed):
     """A clock that continues after a crash as if the run had never stopped.
@@ -361,11 +350,11 @@ class FrameClock(Clock, Placed):
             return
         until = self._frame.journal.known.part(path).until
         if until is None:
-            _ = self._frame.go_on()
+            _ = self._frame.cut_late()
             until = self.base.now() + seconds
             await self._frame.write(Timer(path, until))
         elif until > self.base.now():
-            _ = self._frame.go_on()
+            _ = self._frame.cut_late()
         await self._sleep_until(until)
 
     async def _sleep_until(self, until: float) -> None:
@@ -407,8 +396,6 @@ class Hold(msgspec.Struct, frozen=True):
 # -- operations of a program in a frame
 
 Steps: TypeAlias = Generator[AnyEffect, Any, Any]
-
-_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 
 def append(frame: Frame, record: AnyRecord) -> AnyEffect:
@@ -461,13 +448,12 @@ def leave_openly(cause: Cause[Any]) -> FailCause | None:
     """Convert the defects that stop the run back into typed failures; return None if `cause` has no such defect."""
     if not any(isinstance(reason, Die) and isinstance(reason.defect, DurableError) for reason in cause.reasons):
         return None
-    return FailCause(Cause(tuple(map(_open_reason, cause.reasons))))
 
+    def open_reason(reason: Any) -> Any:
+        is_stop = isinstance(reason, Die) and isinstance(reason.defect, DurableError)
+        return Fail(reason.defect.failure) if is_stop else reason
 
-def _open_reason(reason: Any) -> Any:
-    if not isinstance(reason, Die) or not isinstance(reason.defect, DurableError):
-        return reason
-    return Fail(reason.defect.failure)
+    return FailCause(Cause(tuple(map(open_reason, cause.reasons))))
 
 
 def stop_cancelled(frame: Frame) -> AnyEffect:
@@ -476,28 +462,18 @@ def stop_cancelled(frame: Frame) -> AnyEffect:
     return leave(RunCancelled(frame.journal.known.run), frame) if cancelled else Succeed(None)
 
 
-def ask(frame: Frame, question: RunQuestion) -> AnyEffect:
-    """Record a question in the journal. This program or another one can answer it."""
-    return append(frame, Asked(question))
-
-
-def _news(frame: Frame, clock: Clock, seconds: float) -> AnyEffect:
-    return Await(lambda _: frame.journal.news(clock, seconds))
-
-
 def wait(frame: Frame, part: Part) -> AnyEffect:
     """Wait for the answer to the question about `part`, for at most `frame.patience` seconds."""
     return Generate(_wait, (frame, part), {})
 
 
 def _wait(frame: Frame, part: Part) -> Steps:
-    refresh = frame.journal.refresh().catch_all(lambda failure: leave(failure, frame))
-    yield refresh
+    yield frame.journal.refresh().catch_all(lambda failure: leave(failure, frame))
     yield frame.go_on()
-    clock: Clock = yield _CLOCK
+    clock: Clock = yield CLOCK
     base = clock.base if isinstance(clock, FrameClock) else clock  # polling for answers does not use run time
     until = base.monotonic() + frame.patience
     while not part.answered and base.monotonic() < until:
         yield stop_cancelled(frame)
-        yield _news(frame, base, until - base.monotonic())
+        yield Await(lambda _: frame.journal.news(base, until - base.monotonic()))
     yield stop_cancelled(frame)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Mapping
-from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from typing_extensions import override
@@ -28,16 +27,15 @@ from fxai.durable.failure import (
 )
 from fxai.durable.frame import Frame, Hold, digest, leave_openly
 from fxai.durable.outcome_record import missing_questions
-from fxai.durable.reached import Reached
 from fxai.durable.record import FORM, Asked, Begun, Closed, Ended, Opened, RunStatus
 from fxai.durable.replay import Replay
-from fxai.durable.run_journal import RunJournal
+from fxai.durable.run_journal import CLOCK, Reached, RunJournal
 from fxai.durable.runs import Runs
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import cut
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, put_enclosure
-from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, Fetch, Fold, Generate, Succeed, Within
+from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, Fold, Generate, Succeed, Within
 from fxai.effects.layer import LayerOf, MemoMap, build_layer, map_layer_context
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
@@ -59,7 +57,6 @@ program reads with `version`. The run fails if the prompts or the tools differ. 
 and the new program runs the rest.
 """
 
-_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _LONGEST: Final = 200
 _TEXT: Final = 1000
 _OTHER_FORM: Final = (
@@ -106,11 +103,11 @@ def durable(
     if on_change not in get_args(OnChange):
         raise ValueError(f"on_change must be one of {', '.join(map(repr, get_args(OnChange)))}, got {on_change!r}")
     runs = store if isinstance(store, Runs) else Runs.at(store)
-    opening = _Opening(runs, run, version, on_change, patience)
 
     def build(memo: MemoMap, scope: Scope) -> AnyEffect:
         def within(around: ContextOf[Any]) -> AnyEffect:
-            opened: EffectOf[Frame, Any, Any] = scope.around(Generate(opening.open, (scope,), {}))
+            opening = Generate(_open, (runs, run, version, on_change, patience, scope), {})
+            opened: EffectOf[Frame, Any, Any] = scope.around(opening)
             return opened.flat_map(lambda frame: build_layer(_add(layer, frame, around, on_change, scope), memo, scope))
 
         return Within(within)
@@ -136,54 +133,42 @@ def _add(
         def explain(failure: Any) -> Any:
             return journal.why_stopped() if failure is stopped else failure
 
-        ended = partial(_end_whole, journal) if scope.is_of_one else None
+        def end_whole(value: object) -> AnyEffect:
+            changed = _find_change(journal)
+            return Succeed(value) if changed is None else fail(changed)
+
+        ended = end_whole if scope.is_of_one else None
         cancelled: EffectOf[Any, Any, Any] = cut(Fold(program, leave_openly, ended), journal.cancelling, stopped)
         return cancelled.map_error(explain)
 
     return map_layer_context(intercept(layer, lambda _: Succeed(replay)), add)
 
 
-@final
-class _Opening:
-    """The start or the continuation of a run."""
-
-    def __init__(self, runs: Runs, run: str, version: str, on_change: OnChange, patience: float) -> None:
-        self._runs = runs
-        self._run = run
-        self._version = version
-        self._on_change = on_change
-        self._patience = patience
-
-    def open(self, scope: Scope) -> Generator[AnyEffect, Any, Frame]:
-        """Own the run and open it. Record its end when the scope closes."""
-        journal = RunJournal(self._run, self._runs.store.journal(self._run))
-        yield journal.own()
-        journal.watch(self._runs.store, scope)
-        hold: Hold | None = yield Ask(lambda context: context.services.get(Hold))
-        journal.hold = None if hold is None else hold.seconds
-        yield journal.refresh()  # after the program owns it, because no other program appends now
-        known = journal.known
-        if known.opened and known.opened[0].form != FORM:
-            yield fail(JournalFailure(self._run, _OTHER_FORM.format(known.opened[0].form, FORM)))
-        journal.reached = Reached(known, tolerant=self._on_change == "continue")
-        if known.cancelled is not None:
-            yield fail(RunCancelled(self._run))
-        version = self._version
-        before = known.opened[-1].version if known.opened else version
-        if before != version and self._on_change == "refuse":
-            yield fail(ProgramChanged(self._run, (f"its version was {before!r} and is {version!r}",)))
-        elif self._on_change == "old":
-            version = before
-        yield journal.append(Opened((yield _CLOCK).now(), version, os.getpid(), FORM))
-        known.before = known.last
-        scope.add(lambda end: Generate(_close, (journal, end), {}))
-        return Frame.root(journal, version, self._patience)
-
-
-def _end_whole(journal: RunJournal, value: object) -> AnyEffect:
-    """Return the value of the program. Fail if the program ends without reaching all recorded parts."""
-    changed = _find_change(journal)
-    return Succeed(value) if changed is None else fail(changed)
+def _open(
+    runs: Runs, run: str, version: str, on_change: OnChange, patience: float, scope: Scope
+) -> Generator[AnyEffect, Any, Frame]:
+    """Own the run and start or resume it. Record its end when the scope closes."""
+    journal = RunJournal(run, runs.store.journal(run))
+    yield journal.own()
+    journal.watch(runs.store, scope)
+    hold: Hold | None = yield Ask(lambda context: context.services.get(Hold))
+    journal.hold = None if hold is None else hold.seconds
+    yield journal.refresh()  # after the program owns it, because no other program appends now
+    known = journal.known
+    if known.opened and known.opened[0].form != FORM:
+        yield fail(JournalFailure(run, _OTHER_FORM.format(known.opened[0].form, FORM)))
+    journal.reached = Reached(known, tolerant=on_change == "continue")
+    if known.cancelled is not None:
+        yield fail(RunCancelled(run))
+    before = known.opened[-1].version if known.opened else version
+    if before != version and on_change == "refuse":
+        yield fail(ProgramChanged(run, (f"its version was {before!r} and is {version!r}",)))
+    elif on_change == "old":
+        version = before
+    yield journal.append(Opened((yield CLOCK).now(), version, os.getpid(), FORM))
+    known.before = known.last
+    scope.add(lambda end: Generate(_close, (journal, end), {}))
+    return Frame.root(journal, version, patience)
 
 
 def _find_change(journal: RunJournal) -> ProgramChanged | None:
@@ -198,15 +183,17 @@ def _find_change(journal: RunJournal) -> ProgramChanged | None:
 def _close(journal: RunJournal, end: Exit[Any, Any]) -> Generator[AnyEffect, Any, None]:
     """Record how the program of a run ended. An interrupted program has not ended."""
     status, text = _status(journal, end)
-    if status == "waiting" or isinstance(end, Succeeded):
-        yield from _ask_about_open_parts(journal)
+    if status == "waiting" or isinstance(end, Succeeded):  # ask about calls that the program never repeated
+        now = (yield CLOCK).now()
+        for question in missing_questions(journal.known, now, last=journal.known.last):
+            yield journal.append(Asked(question)).catch_all(lambda _: Succeed(None))
         status, text = _status(journal, end)
     if status is None:
         return
     changed = _find_change(journal) if status == "done" else None
     if changed is not None:
         status, text = "failed", str(changed)
-    closing = journal.append(Closed((yield _CLOCK).now(), status, text[:_TEXT])).result()
+    closing = journal.append(Closed((yield CLOCK).now(), status, text[:_TEXT])).result()
     failure = (yield closing).swap().value_or(None)
     if failure is not None:
         import logging  # few writes fail
@@ -214,13 +201,6 @@ def _close(journal: RunJournal, end: Exit[Any, Any]) -> Generator[AnyEffect, Any
         logging.getLogger("fxai.durable").error("cannot record the end of the run: %s", failure)
     if changed is not None:
         yield fail(changed)
-
-
-def _ask_about_open_parts(journal: RunJournal) -> Generator[AnyEffect, Any, None]:
-    """Ask about each part whose outcome is unknown, such as a call that the program interrupted and never repeated."""
-    now = (yield _CLOCK).now()
-    for question in missing_questions(journal.known, now, last=journal.known.last):
-        yield journal.append(Asked(question)).catch_all(lambda _: Succeed(None))
 
 
 def _status(journal: RunJournal, end: Exit[Any, Any]) -> tuple[RunStatus | None, str]:

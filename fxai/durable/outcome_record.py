@@ -17,11 +17,12 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from fxai.durable.failure import QuestionKind, Reply, RunQuestion, RunWaiting, explain_questions
-from fxai.durable.frame import Frame, Steps, append, ask, leave
-from fxai.durable.record import Ended, Known, OutcomeKind, Part, TurnRecord
+from fxai.durable.failure import QuestionKind, RunQuestion, RunWaiting, explain_questions
+from fxai.durable.frame import Frame, Steps, append, leave, wait
+from fxai.durable.record import Asked, Ended, Known, OutcomeKind, Part, TurnRecord
+from fxai.durable.run_journal import CLOCK
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Succeed
+from fxai.effects.effect import AnyEffect, FailCause, Succeed
 from fxai.effects.service import Clock
 from fxai.messages.errors import AiError
 from fxai.messages.part import ApprovalRequest
@@ -30,7 +31,6 @@ from fxai.models.approved_calls import encode_denial
 from fxai.models.interceptor import InterceptedCall
 from fxai.schema.fault import DecodeError
 from fxai.tools.call import Outcome
-from fxai.tools.tool import Tool
 from fxai.tools.tool_error import (
     ApprovalExpired,
     ApprovalUnavailable,
@@ -47,8 +47,6 @@ from fxai.tools.tool_error import (
 )
 from fxai.tools.tool_info import ToolInfo
 
-_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
-_BEGUN: Final = "the call started but did not finish"
 _UNKNOWN: Final = "the call started but did not finish. Check its effect before you call it again"
 _REPORTED: Final[tuple[type[Any], ...]] = (
     ApprovalExpired,
@@ -141,16 +139,10 @@ def fits(tool: ToolInfo, ended: Ended) -> str | None:
 
 def why_in_doubt(part: Part) -> str:
     """Return the reason why the outcome of a part is unknown."""
-    broke = part.ended is not None and part.ended.kind == "broken"
-    return f"the call broke: {part.ended.value}" if broke and part.ended else _BEGUN
-
-
-def leave_reason(frame: Frame, why: str) -> str:
-    """Return the reason why a run stops because of a part in doubt, all open questions, and how to answer them."""
-    known = frame.journal.known
-    if not known.questions:
-        return f"{why}. Its answer arrived just after the program stopped waiting. Run the program again."
-    return f"{why}. The run {known.run!r} has {explain_questions(known.run, known.questions)}"
+    if part.ended is not None and part.ended.kind == "broken":
+        return f"the call broke: {part.ended.value}"
+    is_step = part.begun is not None and part.begun.path.rpartition("/")[2].startswith("step ")
+    return f"the {'step' if is_step else 'call'} started but did not finish"
 
 
 def missing_questions(known: Known, now: float, *, last: int) -> list[RunQuestion]:
@@ -168,12 +160,23 @@ def missing_questions(known: Known, now: float, *, last: int) -> list[RunQuestio
     ]
 
 
-def ask_about_earlier_parts(frame: Frame) -> Steps:
-    """Ask about all parts that earlier programs left in doubt, so that one list contains all questions."""
+def resolve_doubt(frame: Frame, name: str, part: Part) -> Steps:
+    """Wait for the outcome of a part in doubt. Without an answer, stop the run with all open questions.
+
+    fxai also asks about all other parts that earlier programs left in doubt, so that one list contains all questions.
+    """
     known = frame.journal.known
-    now = (yield _CLOCK).now()
+    now = (yield CLOCK).now()
     for question in missing_questions(known, now, last=known.before):
-        yield ask(frame, question)
+        yield append(frame, Asked(question))
+    yield wait(frame, part)
+    if part.answered:
+        return
+    frame.give_up(part)
+    left = "Its answer arrived just after the program stopped waiting. Run the program again."
+    if known.questions:
+        left = f"The run {known.run!r} has {explain_questions(known.run, known.questions)}"
+    yield leave(OutcomeUnknown(name, f"{why_in_doubt(part)}. {left}"), frame)
 
 
 # -- questions about calls
@@ -181,7 +184,6 @@ def ask_about_earlier_parts(frame: Frame) -> Steps:
 _REASONS: Final[Mapping[QuestionKind, str]] = {
     "approval": "it requires an approval before it runs",
     "result": "its result comes from outside",
-    "doubt": _BEGUN,
 }
 
 
@@ -201,9 +203,10 @@ def ask_about(
 
     def ask_now(clock: Clock) -> AnyEffect:
         now = clock.now()
-        return ask(frame, RunQuestion(run, path, kind, call.name, call.params, text, call.id, name, bound, now))
+        question = RunQuestion(run, path, kind, call.name, call.params, text, call.id, name, bound, now)
+        return append(frame, Asked(question))
 
-    return _CLOCK.flat_map(ask_now)
+    return CLOCK.flat_map(ask_now)
 
 
 def is_for(question: RunQuestion, about: InterceptedCall) -> bool:
@@ -222,8 +225,11 @@ def take_reply(frame: Frame, path: str, about: InterceptedCall, part: Part) -> S
         return Outcome(Denied(name, encoded["reason"]), encoded, is_failure=True)
     if reply.kind == "unknown":
         unknown = OutcomeUnknown(name, _UNKNOWN)
-        return (yield from _resolve(frame, path, Outcome(unknown, encode_failure(unknown), is_failure=True)))
-    ended = Ended(path, _kind_of(reply, about.tool), reply.value)
+        outcome = Outcome(unknown, encode_failure(unknown), is_failure=True)
+        yield append(frame, end_of(path, outcome))
+        return outcome
+    failure: OutcomeKind = "failure" if about.tool.failure_mode == "return" else "error"
+    ended = Ended(path, "success" if reply.kind == "result" else failure, reply.value)
     why = fits(about.tool, ended)
     if why is not None:
         yield ask_about(
@@ -233,14 +239,3 @@ def take_reply(frame: Frame, path: str, about: InterceptedCall, part: Part) -> S
         yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)
     yield append(frame, ended)
     return (yield read_outcome(about.tool, name, ended))
-
-
-def _kind_of(reply: Reply, tool: Tool[Any, Any, Any]) -> Any:
-    if reply.kind == "result":
-        return "success"
-    return "failure" if tool.failure_mode == "return" else "error"
-
-
-def _resolve(frame: Frame, path: str, outcome: Outcome) -> Steps:
-    yield append(frame, end_of(path, outcome))
-    return outcome

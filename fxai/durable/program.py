@@ -14,13 +14,12 @@ from typing import Any, TypeVar, overload
 from typing_extensions import TypeForm
 
 from fxai.durable.failure import ProgramChanged, RunQuestion, RunWaiting
-from fxai.durable.frame import Frame, Steps, append, ask, leave, stop_cancelled, under_way, wait
-from fxai.durable.outcome_record import ask_about_earlier_parts, leave_reason
-from fxai.durable.record import Begun, Ended, Part
+from fxai.durable.frame import Frame, Steps, append, leave, stop_cancelled, under_way
+from fxai.durable.outcome_record import resolve_doubt
+from fxai.durable.record import Asked, Begun, Ended
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Within
-from fxai.effects.service import Clock
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fold, Generate, Local, Succeed, Within
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.tool_error import OutcomeUnknown
@@ -28,8 +27,6 @@ from fxai.tools.tool_error import OutcomeUnknown
 _A = TypeVar("_A")
 _E = TypeVar("_E")
 _R = TypeVar("_R")
-
-_BEGUN = "the step started but did not finish"
 
 
 def version(newest: str) -> EffectOf[str, Any, None]:
@@ -93,12 +90,18 @@ def _step(frame: Frame, path: str, name: str, effect: AnyEffect, form: Schema[An
         return (yield _read(frame, name, part.ended, form))
     yield stop_cancelled(frame)
     if part.in_doubt and not idempotent:
-        yield from _resolve(frame, path, name, part)
+        yield from resolve_doubt(frame, name, part)
         reply = part.reply
         if reply is not None and reply.kind == "result":
             value = yield _read(frame, name, Ended(path, "value", reply.value), form)
             yield append(frame, Ended(path, "value", reply.value))
             return value
+        if reply is not None and reply.kind != "again":
+            known = frame.journal.known
+            again = f"the answer for a step must be a result or `again`, got {reply.kind!r}"
+            yield append(frame, Asked(RunQuestion(known.run, path, "doubt", name, None, again)))
+            frame.give_up(part)
+            yield leave(RunWaiting(known.run, known.questions), frame)
     yield frame.go_on()
     yield append(frame, Begun(path, name, repeats=idempotent))
 
@@ -124,21 +127,3 @@ def _read(frame: Frame, name: str, ended: Ended, form: Schema[Any]) -> AnyEffect
             return leave(ProgramChanged(frame.journal.known.run, (what,)), frame)
 
     return Within(read)
-
-
-def _resolve(frame: Frame, path: str, name: str, part: Part) -> Steps:
-    """Ask for the outcome of a step in doubt, and continue after the answer."""
-    if part.question is None:
-        clock: Clock = yield Fetch(Clock)
-        yield ask(frame, RunQuestion(frame.journal.known.run, path, "doubt", name, None, _BEGUN, asked=clock.now()))
-    yield from ask_about_earlier_parts(frame)
-    yield wait(frame, part)
-    reply = part.reply
-    if reply is None:
-        frame.give_up(part)
-        yield leave(OutcomeUnknown(name, leave_reason(frame, _BEGUN)), frame)
-    elif reply.kind not in ("result", "again"):
-        again = f"the answer for a step must be a result or `again`, got {reply.kind!r}"
-        yield ask(frame, RunQuestion(frame.journal.known.run, path, "doubt", name, None, again))
-        frame.give_up(part)
-        yield leave(RunWaiting(frame.journal.known.run, frame.journal.known.questions), frame)

@@ -216,8 +216,8 @@ _RECORD: Final[msgspec.json.Decoder[AnyRecord]] = msgspec.json.Decoder(AnyRecord
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
-def encode(record: AnyRecord) -> str:
-    """Return the record as JSON text."""
+def encode(record: AnyRecord | RunState) -> str:
+    """Return a record or the state of a run as JSON text."""
     return _ENCODE(record).decode()
 
 
@@ -375,7 +375,9 @@ class Known:
                 part.begun, part.began, part.ended = record, number, None
                 part.question, part.reply, part.answered = None, None, False  # the new start has used the answer
             case Ended():
-                self._end(record, number)
+                part.ended, part.number = record, number
+                if record.state:
+                    self.steps.setdefault(record.path.rpartition("/")[0], []).append(part)
             case Timer():
                 part.until = record.until
             case Asked():
@@ -383,12 +385,6 @@ class Known:
             case Answered():
                 part.reply, part.answered = record.reply, True
                 part.again += record.reply is not None and record.reply.kind == "again"
-
-    def _end(self, record: Ended, number: int) -> None:
-        part = self.part(record.path)
-        part.ended, part.number = record, number
-        if record.state:
-            self.steps.setdefault(record.path.rpartition("/")[0], []).append(part)
 
     def _forget_last_failures(self) -> None:
         """Let the next program request the turns again that ended this run: failed turns that no part follows.

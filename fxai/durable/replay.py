@@ -7,7 +7,7 @@ fxai asks a person for the outcome. The record of a call contains its changes in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, final
@@ -33,27 +33,23 @@ from fxai.durable.frame import (
 )
 from fxai.durable.outcome_record import (
     ask_about,
-    ask_about_earlier_parts,
     bad_end_of,
     end_of,
     find_turn,
     is_for,
-    leave_reason,
     note_failed_turn,
     read_outcome,
+    resolve_doubt,
     take_reply,
     why_in_doubt,
 )
 from fxai.durable.record import Answered, Begun, Ended, Entered, Part, TurnRecord
-from fxai.durable.run_journal import RunJournal
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
     AnyEffect,
     Ask,
-    EffectOf,
     FailCause,
-    Fetch,
     Fold,
     Generate,
     Local,
@@ -62,7 +58,6 @@ from fxai.effects.effect import (
     Within,
 )
 from fxai.effects.scope import NOTHING
-from fxai.effects.service import Clock
 from fxai.effects.stream import AnyStream, StreamOf, provide_stream
 from fxai.effects.tracing import Tracer
 from fxai.messages.accumulate import gather
@@ -82,7 +77,6 @@ from fxai.tools.tool import Tool
 from fxai.tools.tool_error import OutcomeUnknown
 from fxai.tools.tool_info import CallKey
 
-_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _INSIDE: Final = "inside"
 _REQUEST: Final = "request"  # the name of the frame of a model, next to the calls of its turn
 _ADMIT: Final = "admit"
@@ -246,7 +240,9 @@ class Replay(Interceptor):
         begun = part.begun.time if part.begun is not None and resumes else None
         if begun is None:
             yield frame.go_on()
-        joins = _is_joined(about, part, context)
+        # a handler that joins calls finds a call in doubt by its key
+        is_lost = part.begun is not None and part.ended is None and part.question is None
+        joins = is_lost and joins_calls(about.tool, context)
         if part.in_doubt and not (joins or resumes or _may_run_again(about.tool)):
             resolved = yield from self._resolve_doubt(frame, path, about, part)
             if resolved is not None:
@@ -258,25 +254,17 @@ class Replay(Interceptor):
         ran = Local(running, frame.inside(path, begun, leaves=True).into)
         ended = _journal_end(frame, path, about, store, ran if resumes else under_way(frame, ran))
         outcome = yield Fold(ended, partial(_finalize, part, key), partial(_finalize, part, key))
-        if outcome is None:
-            outcome = yield from self._resolve_unknown(frame, path, about, part)
+        if outcome is None:  # the handler does not know it
+            if _may_run_again(about.tool) or about.tool.get(Resumable):
+                yield leave(OutcomeUnknown(about.call.name, why_in_doubt(part)), frame)
+            outcome = yield from self._resolve_doubt(frame, path, about, part)
         return outcome if outcome is not None else (yield from self._call(frame, about, running, context))
-
-    def _resolve_unknown(self, frame: Frame, path: str, about: InterceptedCall, part: Part) -> Steps:
-        """Ask for the outcome of a call whose handler does not know it. Return None if the call must run again."""
-        if _may_run_again(about.tool) or about.tool.get(Resumable):
-            yield leave(OutcomeUnknown(about.call.name, why_in_doubt(part)), frame)
-        return (yield from self._resolve_doubt(frame, path, about, part))
 
     def _resolve_doubt(self, frame: Frame, path: str, about: InterceptedCall, part: Part) -> Steps:
         """Ask for the outcome of a call in doubt. Return None if the call must run again."""
         if part.question is None or part.question.kind != "doubt":
             yield ask_about(frame, path, about, "doubt", why_in_doubt(part))
-        yield from ask_about_earlier_parts(frame)
-        yield wait(frame, part)
-        if not part.answered:
-            frame.give_up(part)
-            yield leave(OutcomeUnknown(about.call.name, leave_reason(frame, why_in_doubt(part))), frame)
+        yield from resolve_doubt(frame, about.call.name, part)
         reply = part.reply
         if reply is None or reply.kind == "again":
             return None
@@ -296,20 +284,20 @@ class Replay(Interceptor):
             frame = _frame(context)
             path = frame.at(about.name) if about.unique else frame.next(about.name)
             is_inbox = about.encode is encode_messages
-            doing = working.map(partial(_add_sent, frame.journal)) if is_inbox else working
+
+            def add_sent(found: tuple[InboxMessage, ...]) -> tuple[InboxMessage, ...]:
+                """Add the messages from other programs that no inbox of the run has read."""
+                here = {one.id for one in found}
+                unread = [one for one in frame.journal.known.unread if one.id not in here]
+                return (*found, *decode_messages([[one.delivery, one.id, one.messages] for one in unread]))
+
+            doing = working.map(add_sent) if is_inbox else working
             return Generate(_work, (frame, about, path, doing, context.find(StateStore)), {})
 
         return Within(choose)
 
 
 # -- helpers in a frame
-
-
-def _add_sent(journal: RunJournal, found: tuple[InboxMessage, ...]) -> tuple[InboxMessage, ...]:
-    """Return new messages of an inbox, and the messages from other programs that no inbox of the run has read."""
-    here = {one.id for one in found}
-    unread = [[one.delivery, one.id, one.messages] for one in journal.known.unread if one.id not in here]
-    return (*found, *decode_messages(unread))
 
 
 def _frame(context: ContextOf[Any]) -> Frame:
@@ -331,17 +319,17 @@ def _trace_of(tracer: Tracer | None) -> str:
 
 def _image(prompt: Prompt) -> bytes:
     """Return the messages as text, without the parts of approval requests that differ between programs."""
-    return Prompt(map(_without_signatures, prompt)).to_json().encode()
 
+    def without_signatures(message: Message) -> Message:
+        if message.role != "assistant" or all(part.type != "tool-approval-request" for part in message.content):
+            return message
+        content = [
+            msgspec.structs.replace(part, expires=None, signature="") if part.type == "tool-approval-request" else part
+            for part in message.content
+        ]
+        return msgspec.structs.replace(message, content=tuple(content))
 
-def _without_signatures(message: Message) -> Message:
-    if message.role != "assistant" or all(part.type != "tool-approval-request" for part in message.content):
-        return message
-    content = [
-        msgspec.structs.replace(part, expires=None, signature="") if part.type == "tool-approval-request" else part
-        for part in message.content
-    ]
-    return msgspec.structs.replace(message, content=tuple(content))
+    return Prompt(map(without_signatures, prompt)).to_json().encode()
 
 
 def _parts_data(parts: Any) -> list[Any]:
@@ -455,21 +443,12 @@ def _verify_call(frame: Frame, path: str, about: InterceptedCall, part: Part) ->
         return Succeed(None)
     is_other = begun.name != about.call.name
     if about.location == "approved" and not is_other:
-        is_other = msgspec.json.encode(begun.params) != msgspec.json.encode(_as_data(about.call.params))
+        encode = msgspec.json.encode
+        is_other = encode(begun.params) != encode(msgspec.json.decode(encode(about.call.params)))
     if not is_other:
         return Succeed(None)
     change = f"call of {begun.name!r} at {path}, which is now a call of {about.call.name!r} or has other parameters"
     return leave(ProgramChanged(frame.journal.known.run, (change,)), frame)
-
-
-def _as_data(params: Any) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(params))
-
-
-def _is_joined(about: InterceptedCall, part: Part, context: ContextOf[Any]) -> bool:
-    """Return True if the handler continues a call in doubt, which it finds by its key."""
-    begun = part.begun is not None and part.ended is None and part.question is None
-    return begun and joins_calls(about.tool, context)
 
 
 def _identity_of(frame: Frame, path: str) -> tuple[bytes, ...]:
@@ -537,13 +516,8 @@ def _journal_end(
 ) -> AnyEffect:
     """Run a call and record its end."""
     before = None if store is None else store.start_changes()
-    return Fold(ran, partial(_end_badly, frame, path, about), _end_well(frame, path, store, before))
 
-
-def _end_well(
-    frame: Frame, path: str, store: StateStore | None, before: Mapping[str, Any] | None
-) -> Callable[[Outcome], AnyEffect]:
-    def end(outcome: Outcome) -> AnyEffect:
+    def end_well(outcome: Outcome) -> AnyEffect:
         if isinstance(outcome.result, OutcomeUnknown):
             return _doubt(frame, path, outcome.result)
         ended = end_of(path, outcome)
@@ -551,7 +525,7 @@ def _end_well(
             ended = msgspec.structs.replace(ended, state=store.changes_since(before))
         return append(frame, ended).as_(outcome)
 
-    return end
+    return Fold(ran, partial(_end_badly, frame, path, about), end_well)
 
 
 def _end_badly(frame: Frame, path: str, about: InterceptedCall, cause: Cause[Any]) -> AnyEffect | None:

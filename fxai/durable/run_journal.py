@@ -23,7 +23,6 @@ import anyio
 import msgspec
 
 from fxai.durable.failure import JournalFailure, RunAsleep, RunCancelled, RunOwned
-from fxai.durable.reached import Reached
 from fxai.durable.record import (
     Answered,
     AnyRecord,
@@ -49,12 +48,12 @@ from fxai.storage.journal_store import JournalStore, watch
 
 _A = TypeVar("_A")
 
+CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
+"""The clock of the program."""
+
+_UNORDERED: Final = ("inside ", "sleep")  # calls of a composite run concurrently; sleeps have no effect
 _SUMMED_UP: Final = (Submitted, Opened, Asked, Answered, CancelWish, Closed)  # these records change the data of lists
 _STATE: Final = msgspec.json.Decoder(RunState)
-
-
-def _encode_state(state: RunState) -> str:
-    return msgspec.json.encode(state).decode()
 
 
 def _decode_state(text: bytes) -> RunState:
@@ -67,8 +66,79 @@ def _decode_state(text: bytes) -> RunState:
 COLUMNS: Final = Columns("run", "began", "status")
 """The fields of a `RunState` by which lists select and sort."""
 
-FORM: Final[Form[Any]] = Form("run", "run", "record", "data", encode, decode, _encode_state, _decode_state, COLUMNS)
+FORM: Final[Form[Any]] = Form("run", "run", "record", "data", encode, decode, encode, _decode_state, COLUMNS)
 """The form of runs in files and databases."""
+
+
+@final
+class Reached:
+    """The recorded parts that this program has reached. A program that resumes a run must reach all of them.
+
+    The program differs from earlier programs if it starts new work in a sequence before it has reached all recorded
+    parts of the sequence, or if it ends without them.
+
+    >>> from fxai.durable.record import Begun
+    >>> known = Known("order-17")
+    >>> known.add(Begun("/step charge", "charge"), 1)
+    >>> reached = Reached(known)
+    >>> reached.left()
+    ('/step charge',)
+    >>> reached.meet("/step charge")
+    >>> reached.left()
+    ()
+
+    Args:
+        known: The records of earlier programs.
+        tolerant: True if the program may differ from the program of the journal. Default: False.
+    """
+
+    def __init__(self, known: Known, *, tolerant: bool = False) -> None:
+        self.tolerant: bool = tolerant
+        self._recorded: dict[str, None] = {}
+        self._waiting: dict[str, set[str]] = {}
+        self._met: set[str] = set()
+        self._over: set[str] = set()
+        for path, part in [*known.parts.items()]:
+            works = [record for record in (part.begun, part.ended, part.turn) if record is not None]
+            if any(not record.aside for record in works):
+                self._recorded[path] = None
+                self._await(path)
+        for path in known.contents:
+            self._await(path)
+
+    def _await(self, path: str) -> None:
+        for parent, name in _steps_to(path):
+            self._waiting.setdefault(parent, set()).add(name)
+
+    def meet(self, path: str) -> None:
+        """Record that the program has reached a part."""
+        parent, _, name = path.rpartition("/")
+        self._waiting.get(parent, set[str]()).discard(name)
+        self._met.add(path)
+
+    def end(self, path: str) -> None:
+        """Record that the program need not reach the parts inside a part, because it has a value or was interrupted."""
+        self._over.add(path)
+
+    def left_in(self, sequence: str) -> tuple[str, ...]:
+        """Return the paths of recorded parts of a sequence that the program has not reached."""
+        names = self._waiting.get(sequence, ())
+        return tuple([f"{sequence}/{name}" for name in sorted(names) if not name.startswith(_UNORDERED)])
+
+    def left(self) -> tuple[str, ...]:
+        """Return the paths of all recorded parts that the program has not reached."""
+        if self.tolerant:
+            return ()
+        missing = [path for path in self._recorded if path not in self._met]
+        return tuple([path for path in missing if not any(parent in self._over for parent, _ in _steps_to(path))])
+
+
+def _steps_to(path: str) -> Iterator[tuple[str, str]]:
+    """Yield each sequence on the way to a path, with the name of its next part."""
+    parent = ""
+    for name in path.split("/")[1:]:
+        yield parent, name
+        parent = f"{parent}/{name}"
 
 
 @final
@@ -110,11 +180,8 @@ class RunJournal:
     def read(self) -> None:
         """Read the records that other programs have appended. It blocks and raises like `open`."""
         with self._lock:
-            self._take_in(self.journal.read(self._new))
-
-    def _new(self, entries: Iterator[Entry[AnyRecord]]) -> list[Entry[AnyRecord]]:
-        last = self.known.last
-        return [*takewhile(lambda entry: entry.number > last, entries)]
+            last = self.known.last
+            self._take_in(self.journal.read(lambda entries: [*takewhile(lambda entry: entry.number > last, entries)]))
 
     def _take_in(self, newest_first: list[Entry[AnyRecord]]) -> None:
         for entry in reversed(newest_first):
@@ -127,7 +194,10 @@ class RunJournal:
         """Append a record, and read the records that other programs have appended. It blocks and raises like `open`."""
         with self._lock:
             before = self.known.last
-            record = self._with_time(record)
+            if self._clock is not None and isinstance(record, TimedRecord):
+                reached, self.noted = self.noted, {}
+                time = round(self._clock.monotonic() - self._offset, 3)
+                record = msgspec.structs.replace(record, time=time, reached=reached)
             new: list[Entry[AnyRecord]] = []
 
             def look(entries: Iterator[Entry[AnyRecord]]) -> None:
@@ -158,14 +228,6 @@ class RunJournal:
     def on_clock(self, time: float) -> float:
         """Convert a time of the run to the `monotonic` scale of the clock, without the pauses between programs."""
         return time + self._offset
-
-    def _with_time(self, record: AnyRecord) -> AnyRecord:
-        """Return the record with the time, and with the parts that the program has reached since the last record."""
-        if self._clock is None or not isinstance(record, TimedRecord):
-            return record
-        reached, self.noted = self.noted, {}
-        time = round(self._clock.monotonic() - self._offset, 3)
-        return msgspec.structs.replace(record, time=time, reached=reached)
 
     # -- records that others append while a program runs the run
 
@@ -240,8 +302,7 @@ class RunJournal:
         Fails with:
             JournalFailure: If the record cannot be written.
         """
-        clock: EffectOf[Clock, Any, Any] = Fetch(Clock)
-        return clock.flat_map(lambda clock: self._attempt(lambda: self.write(record, clock.now()))).uninterruptible()
+        return CLOCK.flat_map(lambda clock: self._attempt(lambda: self.write(record, clock.now()))).uninterruptible()
 
     def refresh(self) -> EffectOf[None, JournalFailure, None]:
         """Read the records that others have appended.

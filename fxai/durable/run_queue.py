@@ -26,15 +26,14 @@ import msgspec
 from fxai.durable.failure import JournalFailure, RunAsleep, RunCancelled, RunOwned
 from fxai.durable.frame import Hold
 from fxai.durable.record import Submitted
-from fxai.durable.run_journal import RunJournal
+from fxai.durable.run_journal import CLOCK, RunJournal
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.constructor import attempt_work
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Suspend
+from fxai.effects.effect import AnyEffect, EffectOf, Generate, Local, Suspend
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import scoped
-from fxai.effects.service import Clock
 
 if TYPE_CHECKING:
     from fxai.storage.job_worker import Job
@@ -49,7 +48,6 @@ Program: TypeAlias = Callable[[str], EffectOf[Any, Any, _R]]
 Read: TypeAlias = Callable[[str], EffectOf[RunJournal, JournalFailure, None]]
 """Reads the journal of a run, which need not exist yet."""
 
-_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 _LONGEST: Final = 200  # characters of the name of a program
 _AWAY: Final = Schedule.spaced(1.0) & Schedule.recurs(30)
 _PATIENCE: Final = 60.0  # maximum seconds between two checks of a run that another program owns
@@ -116,7 +114,7 @@ class RunQueue:
         """Submit a new job of a run. Two programs that submit concurrently use the same ID."""
         run = journal.known.run
         job = f"{run} {len(journal.known.submitted)}"
-        yield journal.append(Submitted((yield _CLOCK).now(), program, job, priority))
+        yield journal.append(Submitted((yield CLOCK).now(), program, job, priority))
         return cast(bool, (yield self._put(run, program, job, priority, delay)))
 
     def _put(
@@ -159,7 +157,13 @@ class RunQueue:
     def is_served(self, program: str) -> EffectOf[bool, JournalFailure, None]:
         """Return True if a worker of a program runs, as `Runs.is_served`."""
         kind = _kind(program)
-        return self._ask("", lambda queue: attempt_work(lambda: queue.is_served(kind), _os_error))
+
+        def find(queue: WorkQueue) -> EffectOf[bool, OSError, None]:
+            return attempt_work(
+                lambda: queue.is_served(kind), lambda error: error if isinstance(error, OSError) else None
+            )
+
+        return self._ask("", find)
 
     # -- for workers
 
@@ -230,10 +234,6 @@ class RunQueue:
         later = msgspec.json.encode(_Order(order.run, order.tries + 1)).decode()
         delay = min(_PATIENCE, 2.0**order.tries)
         yield queue.submit(_kind(name), f"{job.id.partition('~')[0]}~{order.tries + 1}", later, delay=delay)
-
-
-def _os_error(error: Exception) -> OSError | None:
-    return error if isinstance(error, OSError) else None
 
 
 def _failures(end: Exit[Any, Any]) -> tuple[Any, ...]:

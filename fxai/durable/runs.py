@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeVar, cast, final
@@ -32,13 +32,12 @@ from fxai.durable.failure import (
     RunUnknown,
 )
 from fxai.durable.record import Answered, CancelWish, Input, Part, RunState, RunStatus, Sent
-from fxai.durable.run_journal import COLUMNS, FORM, RunJournal
+from fxai.durable.run_journal import CLOCK, COLUMNS, FORM, RunJournal
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import for_each
 from fxai.effects.constructor import attempt_work, fail
-from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, Generate, Succeed
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Generate, Succeed
 from fxai.effects.scope import scoped
-from fxai.effects.service import Clock
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.storage.journal import Selection
 from fxai.storage.journal_store import JournalStore, ProcessJournals, TableJournals
@@ -52,8 +51,6 @@ _R = TypeVar("_R")
 
 DEFAULT: Final = "fxai-runs.db"
 """The default SQLite database, in the current directory."""
-
-_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 
 @final
@@ -199,7 +196,9 @@ class Runs:
         states: list[RunState] = [last] if last is not None else []
         is_complete = False
         while not is_complete and (limit is None or len(shown) < limit):
-            selection = _select(status, prefix, states, None if limit is None else limit - len(shown))
+            after_ = (states[-1].began, states[-1].run) if states else None
+            stored = "stopped" if status == "running" else status  # the store does not know the owners
+            selection = Selection(stored, prefix, after_, None if limit is None else limit - len(shown))
             states = yield self._attempt("", partial(self._store.select, COLUMNS, selection))
             for state in states:
                 running = state.status == "stopped" and (yield self._is_owned(state.run))
@@ -231,7 +230,7 @@ class Runs:
 
     def _show(self, run: str) -> Generator[AnyEffect, Any, RunReport]:
         journal: RunJournal = yield self.open(run)
-        now = (yield _CLOCK).now()
+        now = (yield CLOCK).now()
         state = journal.known.state(now)
         if state.status == "stopped" and (yield self._is_owned(run)):
             state = msgspec.structs.replace(state, status="running")
@@ -319,7 +318,7 @@ class Runs:
                 yield fail(found)
             chosen.append((cast(RunQuestion, found), reply))
         for question, reply in chosen:
-            yield journal.append(Answered(question.path, reply, (yield _CLOCK).now()))
+            yield journal.append(Answered(question.path, reply, (yield CLOCK).now()))
         if journal.known.submitted:
             yield from self._queue.submit_again(journal)
 
@@ -338,7 +337,7 @@ class Runs:
     def _cancel(self, run: str) -> Generator[AnyEffect, Any, None]:
         journal: RunJournal = yield self.open(run)
         if journal.known.cancelled is None and journal.known.status != "done":
-            yield journal.append(CancelWish((yield _CLOCK).now()))
+            yield journal.append(CancelWish((yield CLOCK).now()))
             if journal.known.submitted:
                 yield from self._queue.withdraw(journal)
 
@@ -385,7 +384,7 @@ class Runs:
                 return
             if known.status in ("done", "cancelled"):
                 yield fail(RunEnded(run) if known.status == "done" else RunCancelled(run))
-            yield journal.append(Sent(name, delivery, data, (yield _CLOCK).now()))
+            yield journal.append(Sent(name, delivery, data, (yield CLOCK).now()))
 
         return Generate(send, (), {})
 
@@ -503,7 +502,17 @@ class Runs:
         """
 
         def go_on(state: RunState) -> EffectOf[str | None, Any, Any]:
-            return program(state.run).exit().map(lambda end: _name_ended(state.run, end))
+            def note(end: Exit[Any, Any]) -> str | None:
+                if isinstance(end, Succeeded):
+                    return state.run
+                if not any(isinstance(failure, RunOwned) for failure in end.cause.failures):
+                    import logging  # most runs end well
+
+                    why = end.cause.squash()
+                    logging.getLogger("fxai.durable").warning("the run %r did not end: %s", state.run, why)
+                return None
+
+            return program(state.run).exit().map(note)
 
         def go_on_with_all(states: tuple[RunState, ...]) -> EffectOf[tuple[str, ...], Any, Any]:
             ended = for_each(states, go_on, concurrency=concurrency)
@@ -527,12 +536,6 @@ class Runs:
         return scoped(Generate(remove, (), {}))
 
 
-def _select(status: RunStatus | None, prefix: str, before: Sequence[RunState], most: int | None) -> Selection:
-    """Return the selection of the next states. A running run has the state of a stopped run, and has an owner."""
-    after = (before[-1].began, before[-1].run) if before else None
-    return Selection("stopped" if status == "running" else status, prefix, after, most)
-
-
 def _find_question(journal: RunJournal, name: str, reply: Reply) -> RunQuestion | QuestionUnknown:
     """Return the open question with a name, or the reason why the reply cannot answer it."""
     known = journal.known
@@ -547,16 +550,6 @@ def _find_question(journal: RunJournal, name: str, reply: Reply) -> RunQuestion 
         return question
     why = f"a question of the kind {question.kind} requires {' or '.join(question.replies)}, got {reply.kind}"
     return QuestionUnknown(known.run, name, why)
-
-
-def _name_ended(run: str, end: Exit[Any, Any]) -> str | None:
-    if isinstance(end, Succeeded):
-        return run
-    if not any(isinstance(failure, RunOwned) for failure in end.cause.failures):
-        import logging  # most runs end well
-
-        logging.getLogger("fxai.durable").warning("the run %r did not end: %s", run, end.cause.squash())
-    return None
 
 
 def _steps(journal: RunJournal) -> tuple[RunStep, ...]:
