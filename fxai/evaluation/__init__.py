@@ -16,12 +16,12 @@ from fxai.evaluation.case import (
     at_most,
     calls,
     calls_in_order,
+    model_judge,
     never_calls,
     output_equals,
     output_satisfies,
 )
 from fxai.evaluation.evaluation import AnyEvaluation, Evaluation
-from fxai.evaluation.judge import model_judge
 from fxai.evaluation.picture import to_svg
 from fxai.evaluation.result import (
     CaseResult,

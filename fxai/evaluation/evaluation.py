@@ -28,9 +28,10 @@ from fxai.effects.constructor import gen
 from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Gen, Succeed, Suspend
 from fxai.effects.service import Clock
 from fxai.evaluation.case import Case, RunLaw, Verdict
-from fxai.evaluation.result import CaseResult, EvaluationResult, LawResult, collect_reasons
+from fxai.evaluation.result import CaseResult, EvaluationResult, LawResult
 from fxai.messages.part import Usage
 from fxai.models.price import Price
+from fxai.schema.display import one_line
 
 _T = TypeVar("_T")
 _O = TypeVar("_O")
@@ -120,18 +121,18 @@ class Evaluation(msgspec.Struct, Generic[_R_co], frozen=True):
             found = [self._summarize(case, done) for case, done in zip(self.cases, each, strict=True)]
             return EvaluationResult(self.name, tuple(found), self.currency)
 
-        return for_each(jobs, self._run, concurrency=self.concurrency).map(summarize)
+        def run(case: Case[Any, Any]) -> EffectOf[_Run, Never, Any]:
+            return _judge_run(self.agent, case)
 
-    def _run(self, case: Case[Any, Any]) -> EffectOf[_Run, Never, Any]:
-        return _judge_run(self.agent, case)
+        return for_each(jobs, run, concurrency=self.concurrency).map(summarize)
 
     def _summarize(self, case: Case[Any, Any], runs: list[_Run]) -> CaseResult:
         laws: list[LawResult] = []
         for at, law in enumerate(case.laws):
             verdicts = [run.verdicts[at] for run in runs]
-            reasons = collect_reasons(reason for passed, reason in verdicts if passed is not True)
+            reasons = dict.fromkeys(one_line(why)[:200] for passed, why in verdicts if passed is not True and why)
             passed, failed, not_judged = (sum(passed is kind for passed, _ in verdicts) for kind in (True, False, None))
-            laws.append(LawResult(law.name, passed, failed, not_judged, reasons))
+            laws.append(LawResult(law.name, passed, failed, not_judged, tuple(reasons)[:5]))
         turns = [usage for run in runs for usage in run.usages or ()]
         costs = [None if self.price is None else self.price.cost(usage) for usage in turns]
         is_known = costs and None not in costs and all(run.usages is not None for run in runs)

@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 from typing import Final
 
 from fxai.evaluation.result import EvaluationResult, LawResult
@@ -71,5 +72,4 @@ def _bar(law: LawResult, y: int) -> Iterator[str]:
 def _text(text: str, most: int) -> str:
     """Return text of at most `most` characters on one line, escaped for XML."""
     line = one_line(text)
-    short = line if len(line) <= most else line[: most - 1] + "…"
-    return short.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    return escape(line if len(line) <= most else line[: most - 1] + "…")

@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
-from math import sqrt
+from math import comb, sqrt
 from statistics import NormalDist, median
 from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
@@ -191,8 +191,11 @@ class EvaluationResult(msgspec.Struct, frozen=True):
     def to_markdown(self) -> str:
         """Return the table as Markdown."""
         head = ("Case", "Law", "Passed", "Rate", "95 % interval", "Median", "p95", "Cost")
-        rows = [head, ("---",) * len(head), *[tuple(map(_escape, row)) for row in self._rows()]]
-        return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+        lines = [" | ".join(head), " | ".join(["---"] * len(head))]
+        for row in self._rows():
+            cells = [cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in row]
+            lines.append(" | ".join(cells))
+        return "".join(f"| {line} |\n" for line in lines)
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for case in self.cases:
@@ -241,10 +244,6 @@ def _rate(law: LawResult) -> str:
     return "not judged" if law.rate is None else f"{law.rate:.0%}"
 
 
-def _escape(cell: str) -> str:
-    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-
-
 # -- comparison
 
 
@@ -291,8 +290,6 @@ def compare_rates(
 
 def _fisher(before: LawResult, after: LawResult) -> float:
     """Return the p-value of Fisher's exact test, with two sides."""
-    from math import comb
-
     whole, passed = before.judged + after.judged, before.passed + after.passed
     ways = comb(whole, passed)
 
@@ -302,8 +299,3 @@ def _fisher(before: LawResult, after: LawResult) -> float:
     possible = range(max(0, passed - after.judged), min(before.judged, passed) + 1)
     seen = chance(before.passed)
     return sum(one for one in map(chance, possible) if one <= seen) / ways
-
-
-def collect_reasons(reasons: Iterable[str]) -> tuple[str, ...]:
-    """Return the first five different reasons, each on one line."""
-    return tuple(dict.fromkeys(one_line(reason)[:200] for reason in reasons if reason))[:5]
