@@ -49,9 +49,9 @@ class Handled(msgspec.Struct, frozen=True, eq=False):
 
     tool: AnyTool
     layer: AnyLayer
-    given: SearchStrategy[Any] | None = None
+    given: SearchStrategy[object] | None = None
 
-    def outcome(self, given: Any) -> Exit[Outcome, Any]:
+    def outcome(self, given: object) -> Exit[Outcome, Any]:
         """Call the tool with a JSON value and return the exit. Each call builds the layer again."""
         call: AnyEffect = Toolkit.make(self.tool).call(self.tool.name, given)
         return run_exit(cast("EffectOf[Any, Any]", call.provide(self.layer)))
@@ -68,7 +68,7 @@ def apart(check: Callable[[], _A]) -> _A:
 def _calls(subject: Handled, trial: Trial) -> Break | None:
     from fxai.testing.strategies import parameters
 
-    def end(given: Any) -> Break | None:
+    def end(given: object) -> Break | None:
         exit_ = subject.outcome(given)
         if not isinstance(exit_, Succeeded):
             return _wrong(exit_.cause, given)
@@ -87,7 +87,7 @@ def _calls(subject: Handled, trial: Trial) -> Break | None:
     return apart(lambda: trial.find_break(data, end))
 
 
-def _wrong(cause: Cause[Any], given: Any) -> Break | None:
+def _wrong(cause: Cause[Any], given: object) -> Break | None:
     """Return the break of a call's exit, or None if the exit is a declared failure."""
     for reason in cause.reasons:
         if isinstance(reason, Die):
@@ -106,7 +106,7 @@ def _wrong(cause: Cause[Any], given: Any) -> Break | None:
 def _unknown_members(subject: Handled, trial: Trial) -> Break | None:
     from fxai.testing.strategies import invalid_parameters
 
-    def reject(given: Any) -> Break | None:
+    def reject(given: object) -> Break | None:
         exit_ = subject.outcome(given)
         if isinstance(exit_, Succeeded) and isinstance(exit_.value.result, InvalidParameters):
             return None
@@ -143,7 +143,9 @@ LAYER_LAWS: Final = (Law("handlers are complete", "the layer has one handler for
 """The laws of every toolkit with its layer."""
 
 
-def check_tool(tool: AnyTool, *, parameters: SearchStrategy[Any] | None = None, **trial: Unpack[TrialOptions]) -> None:
+def check_tool(
+    tool: AnyTool, *, parameters: SearchStrategy[object] | None = None, **trial: Unpack[TrialOptions]
+) -> None:
     """Check a tool against every law of tools.
 
     - Decoding an encoded value returns the value.
@@ -177,7 +179,7 @@ def check_toolkit(toolkit: Toolkit[Any], **trial: Unpack[TrialOptions]) -> None:
 
 
 def check_handler(
-    tool: AnyTool, layer: AnyLayer, *, parameters: SearchStrategy[Any] | None = None, **trial: Unpack[TrialOptions]
+    tool: AnyTool, layer: AnyLayer, *, parameters: SearchStrategy[object] | None = None, **trial: Unpack[TrialOptions]
 ) -> None:
     """Check the handler of a tool. Each valid call must end with a success or a declared failure, without a defect.
 
@@ -195,7 +197,7 @@ def check_layer(
     toolkit: Toolkit[Any],
     layer: AnyLayer,
     *,
-    parameters: Mapping[str, SearchStrategy[Any]] | None = None,
+    parameters: Mapping[str, SearchStrategy[object]] | None = None,
     **trial: Unpack[TrialOptions],
 ) -> None:
     """Check the layer of a toolkit. It must have one handler for each tool that needs one, as for `check_handler`.
@@ -216,7 +218,7 @@ def laws_of(
     toolkit: Toolkit[Any] | AnyTool,
     layer: AnyLayer | None = None,
     *,
-    parameters: Mapping[str, SearchStrategy[Any]] | None = None,
+    parameters: Mapping[str, SearchStrategy[object]] | None = None,
     **trial: Unpack[TrialOptions],
 ) -> list[LawCase]:
     """Return one case per law of a toolkit or tool, of its tools, and, with a layer, of its handlers.
@@ -237,18 +239,18 @@ def _check(cases: Iterable[LawCase]) -> None:
         case.check()
 
 
-def _tool_cases(tool: AnyTool, given: SearchStrategy[Any] | None, trial: Trial) -> list[LawCase]:
+def _tool_cases(tool: AnyTool, given: SearchStrategy[object] | None, trial: Trial) -> list[LawCase]:
     subject = LawSubject(tool, given)
     return [LawCase(law, subject, tool.name, f"the tool {tool.name!r}", trial) for law in TOOL_LAWS]
 
 
-def _handler_cases(tool: AnyTool, layer: AnyLayer, given: SearchStrategy[Any] | None, trial: Trial) -> list[LawCase]:
+def _handler_cases(tool: AnyTool, layer: AnyLayer, given: SearchStrategy[object] | None, trial: Trial) -> list[LawCase]:
     subject = Handled(tool, layer, given)
     return [LawCase(law, subject, tool.name, f"the tool {tool.name!r}", trial) for law in HANDLER_LAWS]
 
 
 def _layer_cases(
-    kit: Toolkit[Any], layer: AnyLayer, given: Mapping[str, SearchStrategy[Any]], trial: Trial
+    kit: Toolkit[Any], layer: AnyLayer, given: Mapping[str, SearchStrategy[object]], trial: Trial
 ) -> list[LawCase]:
     cases = [LawCase(law, (kit, layer), "layer", f"the layer of {kit!r}", trial) for law in LAYER_LAWS]
     for tool in kit:

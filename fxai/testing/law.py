@@ -121,7 +121,7 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
     seed: int | None = None
     derandomize: bool = False
     _new_seed: int = msgspec.field(default_factory=lambda: randbits(64))
-    _drawn: dict[SearchStrategy[Any], list[Any]] = msgspec.field(default_factory=dict)
+    _drawn: dict[SearchStrategy[Any], list[Any]] = msgspec.field(default_factory=dict[Any, list[Any]])
 
     def find_break(self, data: SearchStrategy[_A], law: Callable[[_A], Break | None]) -> Break | None:
         """Return the smallest break, or None.

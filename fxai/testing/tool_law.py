@@ -47,7 +47,7 @@ class LawSubject(msgspec.Struct, frozen=True, eq=False):
     """A tool and the data for its laws."""
 
     tool: AnyTool
-    given: SearchStrategy[Any] | None = None
+    given: SearchStrategy[object] | None = None
 
     @property
     def document(self) -> JsonSchema:
@@ -55,11 +55,11 @@ class LawSubject(msgspec.Struct, frozen=True, eq=False):
         parameters = self.tool.parameters
         return parameters.document if isinstance(parameters, Schema) else parameters
 
-    def parameters(self) -> SearchStrategy[Any]:
+    def parameters(self) -> SearchStrategy[object]:
         """Return a strategy of valid parameters as JSON values: the caller's strategy, or data from the schema."""
         return _instances(self.document) if self.given is None else self.given
 
-    def schemas(self) -> Iterator[tuple[str, Schema[Any], SearchStrategy[Any]]]:
+    def schemas(self) -> Iterator[tuple[str, Schema[Any], SearchStrategy[object]]]:
         """Yield each typed schema of the tool: its name, the schema, and a strategy of data."""
         if isinstance(self.tool.parameters, Schema):
             yield "parameters", self.tool.parameters, self.parameters()
@@ -69,14 +69,14 @@ class LawSubject(msgspec.Struct, frozen=True, eq=False):
 
 
 @lru_cache(maxsize=64)  # the laws of a tool share the data of a strategy
-def _instances(document: JsonSchema, *, undeclared: bool = True) -> SearchStrategy[Any]:
+def _instances(document: JsonSchema, *, undeclared: bool = True) -> SearchStrategy[object]:
     from fxai.testing.strategies import instances
 
     return instances(document, undeclared=undeclared)
 
 
 @lru_cache(maxsize=64)
-def _misses(document: JsonSchema) -> SearchStrategy[Any]:
+def _misses(document: JsonSchema) -> SearchStrategy[object]:
     from fxai.testing.strategies import not_instances
 
     return not_instances(document)
@@ -111,7 +111,7 @@ def _warn(tool: AnyTool, name: str, schema: Schema[Any], way: Way, meaning: str)
     return bool(caveats)
 
 
-def _undone(name: str, schema: Schema[Any], given: Any, *, one_sided: bool = False) -> Break | None:
+def _undone(name: str, schema: Schema[Any], given: object, *, one_sided: bool = False) -> Break | None:
     result = schema.decode(given)
     if isinstance(result, Failure):
         return None  # another law checks this
@@ -151,7 +151,7 @@ def _agreement(subject: LawSubject, trial: Trial) -> Break | None:
     tool, document = subject.tool, subject.document
     one_sided = isinstance(tool.parameters, Schema) and _warn(tool, "parameters", tool.parameters, "decode", _REFUSES)
 
-    def accept(given: Any) -> Break | None:
+    def accept(given: object) -> Break | None:
         if faults := document.validate(given):
             fault = f"the schema rejects it: {faults[0]}"
             return Break(given, faults[0].pointer, fault, "generate data that the schema accepts, or widen the schema")
@@ -161,7 +161,7 @@ def _agreement(subject: LawSubject, trial: Trial) -> Break | None:
             return Break(given, where, f"the schema accepts it, but the decoder does not: {fault}", _NARROW)
         return None
 
-    def reject(given: Any) -> Break | None:
+    def reject(given: object) -> Break | None:
         if tool.validation == "none" or isinstance(decode_parameters(tool, given), Failure):
             return None
         faults = document.validate(given)
@@ -190,7 +190,7 @@ def _outcome(subject: LawSubject, trial: Trial) -> Break | None:
     return None
 
 
-def _fits(name: str, schema: Schema[Any], given: Any, *, one_sided: bool = False) -> Break | None:
+def _fits(name: str, schema: Schema[Any], given: object, *, one_sided: bool = False) -> Break | None:
     result = schema.decode(given)
     if isinstance(result, Failure):
         if one_sided:
@@ -221,7 +221,7 @@ def _strict(rules: StrictRules, subject: LawSubject, trial: Trial) -> Break | No
     if refused := rule_faults(form.document, rules):
         return Break(form.document.to_dict(), refused[0].pointer, f"{rules.name} rejects it: {refused[0]}", _REPORT)
 
-    def go_back(given: Any) -> Break | None:
+    def go_back(given: object) -> Break | None:
         if faults := form.relaxed.validate(form.back(given)):
             return Break(given, faults[0].pointer, f"the schema rejects the converted data: {faults[0]}", _REPORT)
         return None
@@ -238,7 +238,7 @@ _REPORT: Final = (
 )
 
 
-def _goes_there(form: StrictForm, given: Any) -> Break | None:
+def _goes_there(form: StrictForm, given: object) -> Break | None:
     there = form.forth(given)
     if isinstance(there, Failure):
         where, fault = first_fault(there.failure())

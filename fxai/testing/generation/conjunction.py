@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 from fxai.schema.budget import Work
 from fxai.schema.data import is_array, is_object
+from fxai.schema.part import Part
 
 KINDS: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 _SAYS_OF: Final = {
@@ -39,7 +40,7 @@ class DeadEndError(Exception):
     """An error if no value matches, or if the generator found none in time."""
 
 
-def keyword_of(part: Any, keyword: str, default: Any = None) -> Any:
+def keyword_of(part: Part, keyword: str, default: Any = None) -> Any:
     """Return the value of a keyword, if the dialect of the schema knows the keyword."""
     known = keyword in part.dialect.keywords or (keyword == "const" and part.dialect.name != "draft-04")
     return part.schema.get(keyword, default) if known else default
@@ -57,10 +58,10 @@ class Conjunction:
 
     __slots__ = ("negated", "parts", "roots")
 
-    def __init__(self, roots: list[Any]) -> None:
-        self.roots: list[Any] = roots
-        self.parts: list[Any] = []
-        self.negated: list[Any] = []
+    def __init__(self, roots: list[Part]) -> None:
+        self.roots: list[Part] = roots
+        self.parts: list[Part] = []
+        self.negated: list[Part] = []
 
     def all(self, keyword: str) -> Iterator[Any]:
         """Yield the value of a keyword in each schema that has it."""
@@ -95,11 +96,11 @@ class Conjunction:
         return [kind for kind in kinds if kind in spoken]
 
 
-Choose = Callable[[list[Any]], Any]
+Choose: TypeAlias = Callable[[list[Part]], Part]
 
 
 def gather(
-    roots: list[Any], choose: Choose, into: Conjunction | None = None, *, steps: Work | None = None
+    roots: list[Part], choose: Choose, into: Conjunction | None = None, *, steps: Work | None = None
 ) -> Conjunction:
     """Return the schemas of one location, with one chosen alternative for each choice.
 
@@ -131,7 +132,7 @@ def gather(
     return found
 
 
-def _inner(part: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
+def _inner(part: Part, choose: Choose, found: Conjunction) -> Iterator[Part]:
     """Yield the inner schemas of a schema at the same location."""
     for inner in keyword_of(part, "allOf", ()):
         yield part.under(inner)
@@ -146,7 +147,7 @@ def _inner(part: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
         yield from _branch(part, condition, choose, found)
 
 
-def _branch(part: Any, condition: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
+def _branch(part: Part, condition: Any, choose: Choose, found: Conjunction) -> Iterator[Part]:
     then, otherwise = part.under(keyword_of(part, "then", True)), part.under(keyword_of(part, "else", True))
     if then.schema is True and otherwise.schema is True:
         return
@@ -159,7 +160,7 @@ def _branch(part: Any, condition: Any, choose: Choose, found: Conjunction) -> It
         yield otherwise
 
 
-def height(part: Any, known: dict[tuple[int, int], int], level: int = 0) -> int:
+def height(part: Part, known: dict[tuple[int, int], int], level: int = 0) -> int:
     """Return the approximate nesting depth of the smallest value of a schema, with the best alternatives.
 
     Args:
@@ -178,7 +179,7 @@ def height(part: Any, known: dict[tuple[int, int], int], level: int = 0) -> int:
     return known[key]
 
 
-def _heights(part: Any, known: dict[tuple[int, int], int], level: int) -> Iterator[int]:
+def _heights(part: Part, known: dict[tuple[int, int], int], level: int) -> Iterator[int]:
     below = level + 1
     for target in part.targets():
         yield height(target, known, below)

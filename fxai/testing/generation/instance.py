@@ -22,8 +22,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from fxai.schema.budget import MAX_LOCATIONS, ExhaustedError, Work
 from fxai.schema.data import copy_data, identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema, engine_of
+from fxai.schema.part import Part
 from fxai.schema.pattern import SECONDS, compiled_pattern
-from fxai.testing.generation.conjunction import Conjunction, DeadEndError, gather, height, keyword_of
+from fxai.testing.generation.conjunction import Choose, Conjunction, DeadEndError, gather, height, keyword_of
 from fxai.testing.generation.scalar import between, by_pattern, characters, integers, numbers, reach_of, texts
 
 _A = TypeVar("_A")
@@ -89,7 +90,7 @@ class Drawing:
         self._left = _BUDGET
         self._writes_points: bool | None = None
 
-    def value(self, roots: list[Any], depth: int) -> Any:
+    def value(self, roots: list[Part], depth: int) -> Any:
         """Generate a value that all these schemas accept.
 
         Raises:
@@ -113,10 +114,10 @@ class Drawing:
         self.steps.take()
         return here.fits(value)
 
-    def choosing(self, depth: int) -> Any:
+    def choosing(self, depth: int) -> Choose:
         """Return a function that chooses one of several alternatives at a depth."""
 
-        def choose(alternatives: list[Any]) -> Any:
+        def choose(alternatives: list[Part]) -> Part:
             if len(alternatives) == 1:
                 return alternatives[0]
             if depth >= _DEEP:
@@ -190,7 +191,7 @@ class Drawing:
     def _array(self, here: Conjunction, depth: int) -> list[Any]:
         least = math.ceil(max(here.all("minItems"), default=0))
         most = min([math.floor(end) for end in here.all("maxItems")], default=None)
-        needed: list[Any] = []  # the schemas of `contains`, each as often as items must match it
+        needed: list[Part] = []  # the schemas of `contains`, each as often as items must match it
         for part in here.parts:
             if (schema := keyword_of(part, "contains")) is not None:
                 needed += [part.under(schema)] * math.ceil(keyword_of(part, "minContains", 1))
@@ -216,7 +217,7 @@ class Drawing:
             items = repeated if self._fits(here, repeated) else items
         return items
 
-    def _item(self, schemas: list[Any], depth: int, others: list[Any]) -> Any:
+    def _item(self, schemas: list[Part], depth: int, others: list[Any]) -> Any:
         known = {identity(other) for other in others}
         for _ in range(_ATTEMPTS):
             item = self.value(schemas, depth + 1)
@@ -225,14 +226,14 @@ class Drawing:
         raise DeadEndError
 
 
-def _has(part: Any, keyword: str) -> bool:
+def _has(part: Part, keyword: str) -> bool:
     return keyword in part.schema and keyword_of(part, keyword, part) is not part
 
 
-def _item_schemas(here: Conjunction, index: int) -> list[Any]:
+def _item_schemas(here: Conjunction, index: int) -> list[Part]:
     """Return the schemas that apply to the item at an index."""
-    found: list[Any] = []
-    left: list[Any] = []
+    found: list[Part] = []
+    left: list[Part] = []
     for part in here.parts:
         items = keyword_of(part, "items")
         first = items if is_array(items) else keyword_of(part, "prefixItems", [])
@@ -254,9 +255,9 @@ _TEXT: Final = {"type": "string"}
 _FREE_NAMES: Final = st.text(characters, max_size=6)
 
 
-def schemas_of(here: Conjunction, name: str) -> list[Any]:
+def schemas_of(here: Conjunction, name: str) -> list[Part]:
     """Return the schemas that apply to a property."""
-    found: list[Any] = []
+    found: list[Part] = []
     for part in here.parts:
         properties = keyword_of(part, "properties", {})
         own = [part.under(properties[name])] if name in properties else []
@@ -350,7 +351,7 @@ class Members:
             return False
         return all(inner.accepts(name) for inner in self._naming())
 
-    def _naming(self) -> list[Any]:
+    def _naming(self) -> list[Part]:
         named = ((part, keyword_of(part, "propertyNames")) for part in self.here.parts)
         return [part.under(schema) for part, schema in named if schema is not None]
 

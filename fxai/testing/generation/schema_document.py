@@ -35,6 +35,9 @@ from fxai.testing.generation.scalar import characters
 Draft: TypeAlias = Literal["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"]
 """The supported drafts of JSON Schema."""
 
+Keywords: TypeAlias = dict[str, Any]
+"""A JSON Schema as a JSON object."""
+
 _LEVELS: Final = 3
 _NAMES: Final = st.sampled_from(
     ["a", "b", "c", "kind", "item_id", "camelCase", "x-y", "$ref", "type", "required", "a/b", "m~n", "ä", ""]
@@ -46,12 +49,12 @@ _ATOMS: Final = ("string", "integer", "number", "boolean", "null")
 
 
 @cache
-def document_of(draft: Draft, *, objects: bool) -> SearchStrategy[dict[str, Any]]:
+def document_of(draft: Draft, *, objects: bool) -> SearchStrategy[Keywords]:
     """Generate documents of a draft, see `fxai.testing.strategies.json_schemas`."""
     dialect = next(known for known in DIALECTS.values() if known.name == draft)
 
     @st.composite
-    def documents(draw: DrawFn) -> dict[str, Any]:
+    def documents(draw: DrawFn) -> Keywords:
         document = Writing(draw, dialect).document(objects=objects)
         if document_faults(document):
             raise UnsatisfiedAssumption("circular references")
@@ -71,10 +74,10 @@ class Writing:
         self.names: list[str] = []
         self.drawn: int = 0
 
-    def document(self, *, objects: bool) -> dict[str, Any]:
+    def document(self, *, objects: bool) -> Keywords:
         """Generate a whole document."""
         self.names = [f"D{index}" for index in range(self.draw(st.sampled_from([0, 0, 1, 2])))]
-        definitions: dict[str, Any] = {}
+        definitions: Keywords = {}
         for index, name in enumerate(self.names):
             self.drawn = index
             definitions[name] = self.schema(2)
@@ -86,9 +89,9 @@ class Writing:
             root = {"$schema": self.dialect.uri, **root}
         return {**root, self.location: definitions} if definitions else root
 
-    def schema(self, level: int, *, loose: bool = False) -> dict[str, Any]:
+    def schema(self, level: int, *, loose: bool = False) -> Keywords:
         """Generate a schema. If it is optional (`loose`), it can refer to the enclosing schema."""
-        forms: list[Callable[[int], dict[str, Any]]] = [self._atom, self._values]
+        forms: list[Callable[[int], Keywords]] = [self._atom, self._values]
         if level < _LEVELS:
             forms += [self._object, self._object, self._array, self._tuple, self._union, self._both, self._one]
             forms.append(lambda _: {})
@@ -101,9 +104,9 @@ class Writing:
 
     # ---- forms
 
-    def _atom(self, _: int) -> dict[str, Any]:
+    def _atom(self, _: int) -> Keywords:
         name = self.draw(st.sampled_from(_ATOMS))
-        schema: dict[str, Any] = {"type": name}
+        schema: Keywords = {"type": name}
         if name in ("integer", "number"):
             schema |= self._bounds(name)
         elif name == "string":
@@ -114,9 +117,9 @@ class Writing:
             schema["not"] = self.draw(st.sampled_from([{"enum": ["a", 0]}, {"enum": [""]}, {"type": "array"}]))
         return schema
 
-    def _bounds(self, name: str) -> dict[str, Any]:
+    def _bounds(self, name: str) -> Keywords:
         low, span = self.draw(st.integers(-100, 100)), self.draw(st.integers(2, 200))
-        numbers: dict[str, Any] = {"minimum": low, "maximum": low + span}
+        numbers: Keywords = {"minimum": low, "maximum": low + span}
         kept = {keyword: bound for keyword, bound in numbers.items() if self.draw(st.booleans())}
         if kept and self._now_and_then():
             bound = next(iter(kept))
@@ -129,7 +132,7 @@ class Writing:
             kept["multipleOf"] = self.draw(st.sampled_from([1, 2] if name == "integer" else [1, 0.5, 0.25]))
         return kept
 
-    def _text(self) -> dict[str, Any]:
+    def _text(self) -> Keywords:
         form = self.draw(st.sampled_from(["", "lengths", "pattern", "format", "content"]))
         if form == "lengths":
             least = self.draw(st.integers(0, 4))
@@ -141,7 +144,7 @@ class Writing:
             return {"format": self.draw(st.sampled_from(_FORMATS))}
         return {"contentEncoding": "base64"} if form == "content" and self._knows("contentEncoding") else {}
 
-    def _values(self, _: int) -> dict[str, Any]:
+    def _values(self, _: int) -> Keywords:
         values = self.draw(st.lists(SCALARS, min_size=1, max_size=3, unique_by=repr))
         values = [value for index, value in enumerate(values) if value not in values[:index]]
         if self._knows("const") and self._now_and_then():
@@ -151,11 +154,11 @@ class Writing:
         words = self.draw(st.lists(st.text(characters, max_size=5), min_size=1, max_size=3, unique=True))
         return {"type": "string", "enum": words}
 
-    def _object(self, level: int) -> dict[str, Any]:
+    def _object(self, level: int) -> Keywords:
         names = self.draw(st.lists(_NAMES, max_size=3, unique=True))
         required = [name for name in names if self.draw(st.booleans())]
         properties = {name: self.schema(level + 1, loose=name not in required) for name in names}
-        schema: dict[str, Any] = {"type": "object"}
+        schema: Keywords = {"type": "object"}
         named = self.draw(st.booleans())
         if properties or named:
             schema["properties"] = properties
@@ -170,7 +173,7 @@ class Writing:
             schema["additionalProperties"] = self.schema(level + 1, loose=True)
         return {**schema, **self._rules(names, level)} if self._often() else schema
 
-    def _rules(self, names: list[str], level: int) -> dict[str, Any]:
+    def _rules(self, names: list[str], level: int) -> Keywords:
         """Generate keywords for a whole object that agree with its properties."""
         rules: dict[str, Callable[[], Any]] = {
             "patternProperties": lambda: {"^x-": {}, "[0-9]$": self.schema(level + 1, loose=True)},
@@ -191,8 +194,8 @@ class Writing:
             made[self.draw(st.sampled_from(["then", "else"]))] = {"required": [names[1]]}
         return made
 
-    def _array(self, level: int) -> dict[str, Any]:
-        schema: dict[str, Any] = {"type": "array"}
+    def _array(self, level: int) -> Keywords:
+        schema: Keywords = {"type": "array"}
         least = self.draw(st.sampled_from([0, 0, 0, 1, 2]))
         if self.draw(st.integers(0, 4)) > 0:
             schema["items"] = self.schema(level + 1, loose=least == 0)
@@ -207,10 +210,10 @@ class Writing:
             schema["maxItems"] = 4
         return schema
 
-    def _tuple(self, level: int) -> dict[str, Any]:
+    def _tuple(self, level: int) -> Keywords:
         locations = [self.schema(level + 1) for _ in range(self.draw(st.integers(1, 3)))]
         latest = self._knows("prefixItems")
-        schema: dict[str, Any] = {"type": "array", "prefixItems" if latest else "items": locations}
+        schema: Keywords = {"type": "array", "prefixItems" if latest else "items": locations}
         form = self.draw(st.sampled_from(["", "closed", "exact", "more"]))
         if form in ("closed", "exact"):
             schema["items" if latest else "additionalItems"] = False
@@ -220,17 +223,17 @@ class Writing:
             schema["items" if latest else "additionalItems"] = self._atom(level)
         return schema
 
-    def _union(self, level: int) -> dict[str, Any]:
+    def _union(self, level: int) -> Keywords:
         return {"anyOf": [self.schema(level + 1) for _ in range(self.draw(st.integers(1, 3)))]}
 
-    def _one(self, level: int) -> dict[str, Any]:
+    def _one(self, level: int) -> Keywords:
         """Generate alternatives that exclude each other: by type, or by the value of one property."""
         if self.draw(st.booleans()):
             kinds = self.draw(
                 st.lists(st.sampled_from(["string", "integer", "null", "boolean"]), min_size=1, unique=True)
             )
             return {"oneOf": [{"type": kind} for kind in kinds]}
-        arms: list[dict[str, Any]] = []
+        arms: list[Keywords] = []
         for tag in ("a", "b"):
             arm = self._object(level + 1)
             arm["properties"] = {
@@ -241,20 +244,20 @@ class Writing:
             arms.append(arm)
         return {"oneOf": arms}
 
-    def _both(self, level: int) -> dict[str, Any]:
+    def _both(self, level: int) -> Keywords:
         first = self.schema(level + 1)
         second = self.draw(
             st.sampled_from([{}, {"minLength": 1}, {"minimum": -50}, {"title": "Both"}, {"maxItems": 5}])
         )
         return {"allOf": [first, second] if second or self.draw(st.booleans()) else [first]}
 
-    def _reference(self, *, loose: bool) -> dict[str, Any]:
+    def _reference(self, *, loose: bool) -> Keywords:
         known = self.names if loose else self.names[: self.drawn]
         return {"$ref": f"#/{self.location}/{self.draw(st.sampled_from(known))}"}
 
     # ---- choices
 
-    def _annotate(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _annotate(self, schema: Keywords) -> Keywords:
         """Return the schema, sometimes with an annotation."""
         if not self._now_and_then():
             return schema
