@@ -450,8 +450,9 @@ def leave_openly(cause: Cause[Any]) -> FailCause | None:
         return None
 
     def open_reason(reason: Any) -> Any:
-        is_stop = isinstance(reason, Die) and isinstance(reason.defect, DurableError)
-        return Fail(reason.defect.failure) if is_stop else reason
+        if isinstance(reason, Die) and isinstance(reason.defect, DurableError):
+            return Fail(reason.defect.failure)
+        return reason
 
     return FailCause(Cause(tuple(map(open_reason, cause.reasons))))
 

@@ -105,6 +105,7 @@ A hook can also return an effect, a generator of effects, or an awaitable of the
 """
 
 _Hook: TypeAlias = Callable[..., Any]
+_Verdict: TypeAlias = Return[Any] | Refuse | None
 _KINDS = (Return, Refuse)
 
 
@@ -139,8 +140,16 @@ class GuardRing(msgspec.Struct, frozen=True):
                 return None
             return Succeed(Refuse(f"the guard could not decide: {cause.failures[0]}"))
 
+        def own(services: ContextOf[Any]) -> ContextOf[Any]:
+            # The services around the guarded layer win, because the model of a call is the guarded model. A journal
+            # records the judgement as a part of the turn or call, so the requests of the hook need no record.
+            merged = {**services.services, **around.services}
+            return ContextOf(
+                {key: one for key, one in merged.items() if key is not Interceptor and key is not InnerCalls}
+            )
+
         asked = Fold(Suspend(lambda: hook_answer(hook(*about), _KINDS, advise)), on_cause, None)
-        return Local(asked, lambda services: _own(services, around))
+        return Local(asked, own)
 
     def has_tool_hooks(self) -> bool:
         """Return whether the guard judges calls."""
@@ -149,16 +158,6 @@ class GuardRing(msgspec.Struct, frozen=True):
     def has_model_hooks(self) -> bool:
         """Return whether the guard judges requests or turns."""
         return self.before_model is not None or self.after_model is not None
-
-
-def _own(services: ContextOf[Any], around: ContextOf[Any]) -> ContextOf[Any]:
-    """Return the services of a hook.
-
-    The services around the guarded layer win, because the model of a call is the guarded model. The judgement is a part
-    of the turn or call that a journal records, so the journal does not record its own requests.
-    """
-    merged = {**services.services, **around.services}
-    return ContextOf({key: one for key, one in merged.items() if key is not Interceptor and key is not InnerCalls})
 
 
 @final
@@ -294,29 +293,37 @@ class _ToolGuard(Gate):
         self.holds_preliminary = ring.after_tool is not None
 
     @override
-    def pass_on(self, call: Invocation[Any], proceed: Callable[[Any], AnyEffect], around: ContextOf[Any]) -> AnyEffect:
+    def pass_on(self, call: Invocation, proceed: Callable[[Any], AnyEffect], around: ContextOf[Any]) -> AnyEffect:
         before, after = self._ring.before_tool, self._ring.after_tool
 
-        def run(given: Invocation[Any]) -> AnyEffect:
+        def run(given: Invocation) -> AnyEffect:
             ran = proceed(given.params)
             return ran if after is None else self._judge_result(after, given, ran, around)
 
         if before is None:
             return run(call)
 
-        def decide(verdict: Return[Any] | Refuse | None) -> AnyEffect:
+        def decide(verdict: _Verdict) -> AnyEffect:
             if verdict is None:
                 return run(call)
             if isinstance(verdict, Refuse):
                 return self._refuse(call, "arguments", verdict)
-            self._check(call, verdict.value)
+            schema, faults = call.tool.parameters, tuple[Fault, ...]()
+            if isinstance(schema, Schema):
+                encoded = schema.encode(verdict.value)
+                faults = encoded.failure().faults if isinstance(encoded, Failure) else ()
+            elif call.tool.validation == "schema":
+                faults = schema.validate(verdict.value)
+            if faults:
+                problem = f"invalid arguments for {call.tool.name!r}: {'; '.join(map(str, faults))}"
+                raise TypeError(f"guard {self._ring.name!r} returned {problem}")
             return run(Invocation(verdict.value, call.context))
 
         return self._ring.judge(before, around, call).flat_map(decide)
 
-    def _judge_result(self, hook: _Hook, call: Invocation[Any], ran: AnyEffect, around: ContextOf[Any]) -> AnyEffect:
+    def _judge_result(self, hook: _Hook, call: Invocation, ran: AnyEffect, around: ContextOf[Any]) -> AnyEffect:
         def judge(result: Result[Any, Any], unchanged: AnyEffect) -> AnyEffect:
-            def decide(verdict: Return[Any] | Refuse | None) -> AnyEffect:
+            def decide(verdict: _Verdict) -> AnyEffect:
                 if verdict is None:
                     return unchanged
                 if isinstance(verdict, Refuse):
@@ -336,21 +343,9 @@ class _ToolGuard(Gate):
 
         return Fold(ran, on_cause, lambda value: judge(Success(value), Succeed(value)))
 
-    def _refuse(self, call: Invocation[Any], at: Literal["arguments", "result"], verdict: Refuse) -> AnyEffect:
+    def _refuse(self, call: Invocation, at: Literal["arguments", "result"], verdict: Refuse) -> AnyEffect:
         refused = Refused(call.tool.name, guard=self._ring.name, at=at, reason=verdict.reason)
         return FailCause(Cause((Die(CallFailureError(refused)),)))
-
-    def _check(self, call: Invocation[Any], params: Any) -> None:
-        schema = call.tool.parameters
-        faults: tuple[Fault, ...] = ()
-        if isinstance(schema, Schema):
-            encoded = schema.encode(params)
-            faults = encoded.failure().faults if isinstance(encoded, Failure) else ()
-        elif call.tool.validation == "schema":
-            faults = schema.validate(params)
-        if faults:
-            problem = "; ".join(map(str, faults))
-            raise TypeError(f"guard {self._ring.name!r} returned invalid arguments for {call.tool.name!r}: {problem}")
 
 
 # -- models
@@ -402,7 +397,7 @@ class _GuardedModel(ForwardingModel):
         if hook is None:
             return Succeed(request)
 
-        def decide(verdict: Return[Any] | Refuse | None) -> EffectOf[ModelRequest, AiError]:
+        def decide(verdict: _Verdict) -> EffectOf[ModelRequest, AiError]:
             if isinstance(verdict, Refuse):
                 return fail(self._error("request", verdict))
             return Succeed(request if verdict is None else self._value(verdict, ModelRequest))
@@ -412,7 +407,7 @@ class _GuardedModel(ForwardingModel):
     def _after(self, request: ModelRequest, response: Response, sent: int | None = None) -> EffectOf[Response, AiError]:
         """Return the turn after the judgement. `sent` is the number of characters that left, or None if none can."""
 
-        def decide(verdict: Return[Any] | Refuse | None) -> EffectOf[Response, AiError]:
+        def decide(verdict: _Verdict) -> EffectOf[Response, AiError]:
             if isinstance(verdict, Refuse):
                 return fail(self._error("response", verdict, sent or 0, response.usage))
             if verdict is not None and self._ring.streaming == "pass":
@@ -481,7 +476,15 @@ def rewrite_text(value: Any, f: Callable[[str], str]) -> Any:
     if isinstance(value, Response):
         parts = tuple([_rewrite_part(part, f) for part in value.content])
         return value if _is_same(parts, value.content) else Response(parts)
-    messages = [_rewrite_message(message, f) for message in value.prompt]
+
+    def rewrite(message: Message) -> Message:
+        if message.role == "system":
+            text = f(message.content)
+            return message if text == message.content else msgspec.structs.replace(message, content=text)
+        parts: Any = tuple([_rewrite_part(part, f) for part in message.content])
+        return message if _is_same(parts, message.content) else msgspec.structs.replace(message, content=parts)
+
+    messages = list(map(rewrite, value.prompt))
     if _is_same(messages, value.prompt):
         return value
     return msgspec.structs.replace(value, prompt=Prompt(messages))
@@ -489,14 +492,6 @@ def rewrite_text(value: Any, f: Callable[[str], str]) -> Any:
 
 def _is_same(new: Any, old: Any) -> bool:
     return all(one is other for one, other in zip(new, old, strict=True))
-
-
-def _rewrite_message(message: Message, f: Callable[[str], str]) -> Message:
-    if message.role == "system":
-        text = f(message.content)
-        return message if text == message.content else msgspec.structs.replace(message, content=text)
-    parts: Any = tuple([_rewrite_part(part, f) for part in message.content])
-    return message if _is_same(parts, message.content) else msgspec.structs.replace(message, content=parts)
 
 
 def _rewrite_part(part: Any, f: Callable[[str], str]) -> Any:
