@@ -91,17 +91,17 @@ class LoopThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        async def main() -> None:
+            self._loop = asyncio.get_running_loop()
+            self._over = asyncio.Event()
+            self._started.set()
+            await self._over.wait()
+
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
-            main = loop.create_task(self._main())
-            while not main.done():
+            running = loop.create_task(main())
+            while not running.done():
                 try:
-                    loop.run_until_complete(main)
+                    loop.run_until_complete(running)
                 except (SystemExit, KeyboardInterrupt) as raised:  # it ends one task; the other tasks continue
                     logging.getLogger("fxai.distributed").error("a task has raised %r", raised)
-
-    async def _main(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
-        self._started.set()
-        await self._over.wait()

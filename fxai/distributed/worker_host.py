@@ -278,16 +278,14 @@ class Host:
                 other = f"no tool {call.tool!r}; the tools are: {', '.join(target.tools) or 'none'}"
             why = f"{target.name} on the worker {self._link.worker}: {other}"
             return encode(lost_reply(why, begun=False))
-        return await self._run(call, found.tool, cast("Runtime[Any]", target.services))
-
-    async def _run(self, call: CallEnvelope, tool: ToolInfo, services: Runtime[Any]) -> bytes:
         scope = self._scopes[call.key] = anyio.CancelScope()  # `stop` can arrive before the call may start
         try:
             before = await self._link.start(call)
             if before is not None:
                 return encode(before)
             self._there.add(call.key)
-            reply: bytes = await self._within(self._run_within(call, tool, services, scope))
+            services = cast("Runtime[Any]", target.services)
+            reply: bytes = await self._within(self._run_within(call, found.tool, services, scope))
             return reply
         finally:
             del self._scopes[call.key]

@@ -36,7 +36,7 @@ from fxai.durable.record import AnyRecord, Ended, Part, TimedRecord, Timer
 from fxai.durable.run_journal import CLOCK, RunJournal
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import Branches, Branching, ContextOf, Placed
-from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Fetch, Generate, Succeed, Suspend, Sync
+from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Fetch, Succeed, Suspend, Sync
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 
@@ -463,12 +463,8 @@ def stop_cancelled(frame: Frame) -> AnyEffect:
     return leave(RunCancelled(frame.journal.known.run), frame) if cancelled else Succeed(None)
 
 
-def wait(frame: Frame, part: Part) -> AnyEffect:
+def wait(frame: Frame, part: Part) -> Steps:
     """Wait for the answer to the question about `part`, for at most `frame.patience` seconds."""
-    return Generate(_wait, (frame, part), {})
-
-
-def _wait(frame: Frame, part: Part) -> Steps:
     yield frame.journal.refresh().catch_all(lambda failure: leave(failure, frame))
     yield frame.go_on()
     clock: Clock = yield CLOCK

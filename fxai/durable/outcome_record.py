@@ -169,7 +169,7 @@ def resolve_doubt(frame: Frame, name: str, part: Part) -> Steps:
     now = (yield CLOCK).now()
     for question in missing_questions(known, now, last=known.before):
         yield append(frame, Asked(question))
-    yield wait(frame, part)
+    yield from wait(frame, part)
     if part.answered:
         return
     frame.give_up(part)

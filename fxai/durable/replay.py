@@ -107,7 +107,16 @@ class Replay(Interceptor):
             ran = start.flat_map(lambda inner: Local(running, inner.into))
             if not frame.leaves:
                 return Fold(ran, leave_openly, None)
-            return ran.flat_map(lambda answer: _leave_pending(frame, answer))
+
+            def leave_pending(answer: Answer[Any]) -> AnyEffect:
+                # Another process can answer all questions after the sub-agent stopped waiting. The answer of the
+                # sub-agent is pending also then, so the run stops, and the next program uses the answers.
+                known = frame.journal.known
+                if answer.ended != "pending" or not known.unheard:
+                    return Succeed(answer)
+                return leave(RunWaiting(known.run, known.questions), frame)
+
+            return ran.flat_map(leave_pending)
 
         return Within(enter)
 
@@ -217,7 +226,7 @@ class Replay(Interceptor):
             if question is None:
                 yield ask_about(frame, path, about, "result" if external else "approval", request=request)
             if not part.answered:
-                yield wait(frame, part)
+                yield from wait(frame, part)
             if part.reply is None:  # the question is open, or the program answers it itself
                 frame.give_up(part)
                 return request
@@ -334,18 +343,6 @@ def _image(prompt: Prompt) -> bytes:
 
 def _parts_data(parts: Any) -> list[Any]:
     return Response(tuple(parts)).to_data()
-
-
-def _leave_pending(frame: Frame, answer: Answer[Any]) -> AnyEffect:
-    """Return the answer of a sub-agent. If the sub-agent is pending, the whole run waits.
-
-    Another process can answer all questions after the sub-agent stopped waiting. The answer of the sub-agent is pending
-    also in this case, so the run stops, and the next program uses the answers.
-    """
-    known = frame.journal.known
-    if answer.ended != "pending" or not known.unheard:
-        return Succeed(answer)
-    return leave(RunWaiting(known.run, known.questions), frame)
 
 
 def _enter(frame: Frame, path: str, about: RunInfo) -> Steps:

@@ -208,7 +208,10 @@ class RunQueue:
             opened = len(known.opened)
             end: Exit[Any, Any] = yield Suspend(lambda: program(order.run)).exit()
             if any(isinstance(one, RunOwned) for one in _failures(end)):
-                yield from self._try_later(queue, name, job, order)
+                # a lost program owns the run, or a program that is no worker
+                later = msgspec.json.encode(_Order(order.run, order.tries + 1)).decode()
+                id_, delay = f"{job.id.partition('~')[0]}~{order.tries + 1}", min(_PATIENCE, 2.0**order.tries)
+                yield queue.submit(_kind(name), id_, later, delay=delay)
                 return "owned"
             asleep = next((one for one in _failures(end) if isinstance(one, RunAsleep)), None)
             if asleep is not None:
@@ -228,12 +231,6 @@ class RunQueue:
         if known.status in ("failed", "stopped") or (not is_opened and known.status != "cancelled"):
             _log(order.run, end)
         return cast(str, known.status)
-
-    def _try_later(self, queue: WorkQueue, name: str, job: Job, order: _Order) -> Generator[AnyEffect, Any, None]:
-        """Submit the job again for later, because another program owns the run: a lost program, or no worker."""
-        later = msgspec.json.encode(_Order(order.run, order.tries + 1)).decode()
-        delay = min(_PATIENCE, 2.0**order.tries)
-        yield queue.submit(_kind(name), f"{job.id.partition('~')[0]}~{order.tries + 1}", later, delay=delay)
 
 
 def _failures(end: Exit[Any, Any]) -> tuple[Any, ...]:

@@ -271,7 +271,10 @@ def _items(turn: Turn) -> list[AnyPart | Delay | Failure]:
         items.extend(_pieces(item, next(ids)) if is_complete else (item,))
     if open_text is not None:
         items.append(TextEnd(open_text))
-    return items if any(isinstance(item, Finish | Failure) for item in items) else [*items, _end(items)]
+    if not any(isinstance(item, Finish | Failure) for item in items):
+        called = any(isinstance(item, ToolCall) and not item.provider_executed for item in items)
+        items.append(Finish("tool-calls" if called else "stop"))
+    return items
 
 
 def _flat(turn: Turn) -> Iterable[Any]:
@@ -286,8 +289,3 @@ def _pieces(item: Any, id_: str) -> Iterable[Any]:
     if isinstance(item, Reasoning):
         return (ReasoningStart(id_), ReasoningDelta(id_, item.text), ReasoningEnd(id_, metadata=item.metadata))
     return stream_of([item]) if isinstance(item, ToolCall) else (item,)
-
-
-def _end(items: list[Any]) -> Finish:
-    called = any(isinstance(item, ToolCall) and not item.provider_executed for item in items)
-    return Finish("tool-calls" if called else "stop")

@@ -241,9 +241,9 @@ _NAMES: Final = st.from_regex(r"[A-Za-z][A-Za-z0-9 ._/-]{0,12}[a-z0-9]", fullmat
 
 def toolkits(*, least: int = 0, most: int = 4) -> SearchStrategy[Toolkit[Any]]:
     """Generate toolkits of `least` to `most` tools with different names, in fxai and at a provider."""
-    several = st.lists(tools(), min_size=least, max_size=most, unique_by=(lambda tool: tool.name, _sent_as))
+
+    def sent_as(tool: AnyTool) -> str:
+        return tool.name if tool.provider is None else tool.provider.name or tool.name
+
+    several = st.lists(tools(), min_size=least, max_size=most, unique_by=(lambda tool: tool.name, sent_as))
     return several.map(lambda made: Toolkit.of(cast("Any", made)))
-
-
-def _sent_as(tool: AnyTool) -> str:
-    return tool.name if tool.provider is None else tool.provider.name or tool.name

@@ -238,23 +238,18 @@ class Tape:
             return CassetteError(f"{problem} left: {times}. {remedy}")
         if not self._recorded:
             return CassetteError(f"{problem}, because it is empty. {remedy}")
-        number = max(range(len(self._recorded)), key=lambda n: _likeness(self._recorded[n].request, asked))
+        wanted = pretty(asked.body).splitlines()
+
+        def likeness(number: int) -> tuple[bool, bool, float]:
+            recorded = self._recorded[number].request
+            lines = SequenceMatcher(None, pretty(recorded.body).splitlines(), wanted, autojunk=False)
+            return (recorded.path == asked.path, recorded.method == asked.method, lines.ratio())
+
+        number = max(range(len(self._recorded)), key=likeness)
         nearest = self._recorded[number].request
-        return CassetteError(
-            f"{problem}. The most similar is number {number + 1}:\n{_difference(nearest, asked)}\n{remedy}"
-        )
-
-
-def _likeness(recorded: Asked, asked: Asked) -> tuple[bool, bool, float]:
-    lines = SequenceMatcher(None, pretty(recorded.body).splitlines(), pretty(asked.body).splitlines(), autojunk=False)
-    return (recorded.path == asked.path, recorded.method == asked.method, lines.ratio())
-
-
-def _difference(recorded: Asked, asked: Asked) -> str:
-    lines = list(unified_diff(_lines(recorded), _lines(asked), "recorded", "asked", lineterm="", n=2))
-    more = [f"… and {len(lines) - _LINES} lines more"] if len(lines) > _LINES else []
-    return "\n".join([*(line if len(line) <= _WIDTH else line[:_WIDTH] + "…" for line in lines[:_LINES]), *more])
-
-
-def _lines(asked: Asked) -> list[str]:
-    return [f"{asked.method} {asked.path}", *pretty(asked.body).splitlines()]
+        before = [f"{nearest.method} {nearest.path}", *pretty(nearest.body).splitlines()]
+        after = [f"{asked.method} {asked.path}", *wanted]
+        lines = list(unified_diff(before, after, "recorded", "asked", lineterm="", n=2))
+        more = [f"… and {len(lines) - _LINES} lines more"] if len(lines) > _LINES else []
+        shown = [*(line if len(line) <= _WIDTH else line[:_WIDTH] + "…" for line in lines[:_LINES]), *more]
+        return CassetteError("\n".join([f"{problem}. The most similar is number {number + 1}:", *shown, remedy]))

@@ -143,20 +143,16 @@ def _inner(part: Part, choose: Choose, found: Conjunction) -> Iterator[Part]:
     if negation is not None:
         found.negated.append(part.under(negation))
     condition = keyword_of(part, "if")
-    if condition is not None:
-        yield from _branch(part, condition, choose, found)
-
-
-def _branch(part: Part, condition: Any, choose: Choose, found: Conjunction) -> Iterator[Part]:
+    if condition is None:
+        return
     then, otherwise = part.under(keyword_of(part, "then", True)), part.under(keyword_of(part, "else", True))
     if then.schema is True and otherwise.schema is True:
         return
-    holds = part.under(condition)
     if choose([then, otherwise]) is then:
-        yield holds
+        yield part.under(condition)
         yield then
     else:
-        found.negated.append(holds)
+        found.negated.append(part.under(condition))
         yield otherwise
 
 
