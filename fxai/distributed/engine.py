@@ -36,37 +36,33 @@ class ClusterUnavailable(msgspec.Struct, frozen=True, tag="cluster-unavailable")
 
 
 @final
-class PendingCall:
+class PendingCall(msgspec.Struct, eq=False):
     """A call on the cluster: its preliminary values that the program has not read, and its reply."""
 
-    __slots__ = ("_wake", "key", "name", "reply", "shown", "started_before", "stopping")
-
-    def __init__(
-        self, key: str, wake: Callable[[], None], name: CallKey | None = None, *, started_before: bool = False
-    ) -> None:
-        self.key: str = key
-        self.started_before: bool = started_before
-        """True if a call with this key was started before. The cluster then has the call, or has removed it."""
-        self._wake = wake
-        self.name: CallKey | None = name
-        """The name of the call in a durable run. None if no later program can ask for the call."""
-        self.shown: deque[tuple[int, bytes]] = deque()
-        """The unread preliminary values as JSON text, each with the number for `Engine.let_go`."""
-        self.reply: bytes | None = None
-        """The reply as JSON text. None while the call runs."""
-        self.stopping: bool = False
-        """True if the program stopped the call."""
+    key: str
+    wake: Callable[[], None]
+    """The function to call after each change. It returns immediately, and any thread can call it."""
+    name: CallKey | None = None
+    """The name of the call in a durable run. None if no later program can ask for the call."""
+    started_before: bool = False
+    """True if a call with this key was started before. The cluster then has the call, or has removed it."""
+    shown: deque[tuple[int, bytes]] = msgspec.field(default_factory=deque[tuple[int, bytes]])
+    """The unread preliminary values as JSON text, each with the number for `Engine.let_go`."""
+    reply: bytes | None = None
+    """The reply as JSON text. None while the call runs."""
+    stopping: bool = False
+    """True if the program stopped the call."""
 
     def show(self, serial: int, text: bytes) -> None:
         """Add a preliminary value."""
         self.shown.append((serial, text))
-        self._wake()
+        self.wake()
 
     def end(self, reply: bytes) -> None:
         """Set the reply. A second reply has no effect."""
         if self.reply is None:
             self.reply = reply
-            self._wake()
+            self.wake()
 
 
 class Engine(ABC):

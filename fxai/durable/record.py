@@ -287,48 +287,30 @@ class Part(msgspec.Struct, eq=False):
 
 
 @final
-class Known:
+class Known(msgspec.Struct, eq=False):
     """The state of a run that follows from its records."""
 
-    __slots__ = (
-        "before",
-        "cancelled",
-        "closed",
-        "contents",
-        "input",
-        "last",
-        "opened",
-        "parts",
-        "queued",
-        "run",
-        "sent",
-        "steps",
-        "submitted",
-        "time",
-    )
-
-    def __init__(self, run: str) -> None:
-        self.run: str = run
-        self.parts: dict[str, Part] = {}
-        self.steps: dict[str, list[Part]] = {}
-        """The parts that have ended, by the path of their parent, in the order of their ends."""
-        self.contents: dict[str, str] = {}
-        """The digests of the contents of the parts that programs have reached, by path."""
-        self.opened: list[Opened] = []
-        self.submitted: list[Submitted] = []
-        self.queued: bool = False
-        """True if the run was submitted, and no worker has started or resumed it since."""
-        self.input: Input | None = None
-        self.sent: dict[str, Sent] = {}
-        """The messages to the run from other programs, by their ids."""
-        self.closed: Closed | None = None
-        self.cancelled: CancelWish | None = None
-        self.before: int = 0
-        """The number of the last record before this program owned the run."""
-        self.last: int = 0
-        """The number of the last record."""
-        self.time: float = 0.0
-        """Seconds in which programs have run the run, according to the records."""
+    run: str
+    parts: dict[str, Part] = {}
+    steps: dict[str, list[Part]] = {}
+    """The parts that have ended, by the path of their parent, in the order of their ends."""
+    contents: dict[str, str] = {}
+    """The digests of the contents of the parts that programs have reached, by path."""
+    opened: list[Opened] = []
+    submitted: list[Submitted] = []
+    queued: bool = False
+    """True if the run was submitted, and no worker has started or resumed it since."""
+    input: Input | None = None
+    sent: dict[str, Sent] = {}
+    """The messages to the run from other programs, by their ids."""
+    closed: Closed | None = None
+    cancelled: CancelWish | None = None
+    before: int = 0
+    """The number of the last record before this program owned the run."""
+    last: int = 0
+    """The number of the last record."""
+    time: float = 0.0
+    """Seconds in which programs have run the run, according to the records."""
 
     def part(self, path: str) -> Part:
         """Return the state of a part. A new part has an empty state."""

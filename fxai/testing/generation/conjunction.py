@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias, final
 
+import msgspec
+
 from fxai.schema.budget import Work
 from fxai.schema.data import is_array, is_object
 from fxai.schema.part import Part
@@ -47,21 +49,15 @@ def keyword_of(part: Part, keyword: str, default: Any = None) -> Any:
 
 
 @final
-class Conjunction:
-    """The schemas that apply together at one location.
+class Conjunction(msgspec.Struct, eq=False):
+    """The schemas that apply together at one location."""
 
-    Attributes:
-        roots: The original schemas, to validate a finished value.
-        parts: The original schemas and their inner schemas at the same location, all objects.
-        negated: The schemas that must reject the value.
-    """
-
-    __slots__ = ("negated", "parts", "roots")
-
-    def __init__(self, roots: list[Part]) -> None:
-        self.roots: list[Part] = roots
-        self.parts: list[Part] = []
-        self.negated: list[Part] = []
+    roots: list[Part]
+    """The original schemas, to validate a finished value."""
+    parts: list[Part] = []
+    """The original schemas and their inner schemas at the same location, all objects."""
+    negated: list[Part] = []
+    """The schemas that must reject the value."""
 
     def all(self, keyword: str) -> Iterator[Any]:
         """Yield the value of a keyword in each schema that has it."""
