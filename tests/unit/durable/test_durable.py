@@ -750,6 +750,7 @@ def test_the_error_of_a_run_lists_all_questions_and_the_command(runs: Runs) -> N
     end: Any = fx.run_exit(program.provide(durable(Layer.empty(), run="my run", store=runs)))
     questions = fx.run(runs.show("my run")).questions
     said = str(end.cause.failures[0])
+    assert {one.reason for one in questions} == {"the step started but did not finish"}
     pairs = " ".join(f"{one.id}=REPLY" for one in questions)
     assert f"fxai runs answer 'my run' {pairs}" in said
     assert "step(…, idempotent=True)" in said
