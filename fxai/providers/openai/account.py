@@ -77,11 +77,7 @@ def open_account(
     def opening() -> Gen[Client, AiError, Scope]:
         url = yield from _address(server, base_url, model)
         known = server or (OPENAI_CHAT if url.startswith(BASE_URL) else COMPATIBLE)
-        secret: Secret | None = None
-        if api_key != "" and (api_key is not None or known.key or known is COMPATIBLE):
-            key = key_of(api_key, known.key_variable() or "OPENAI_API_KEY", module=known.name)
-            is_needed = known.needs_key or api_key is not None
-            secret = yield from (key if is_needed else key.catch_all(lambda _: fx.succeed(None)))
+        secret = yield from _secret(api_key, known)
         bearer, ours = known.key_header == "authorization", known.name == MODULE
         account = {
             known.key_header: None if secret is None else Secret(f"Bearer {secret.reveal()}") if bearer else secret,
@@ -93,6 +89,14 @@ def open_account(
         return (yield from open_client(base_url=url, headers=named, module=known.name, **pool))
 
     return opening()
+
+
+def _secret(api_key: Key, server: Server) -> Effect[Secret | None, AiError]:
+    """Return the key of an account, or None if it needs no key and has none."""
+    if api_key == "" or (api_key is None and not server.key and server is not COMPATIBLE):
+        return fx.succeed(None)
+    key = key_of(api_key, server.key_variable() or "OPENAI_API_KEY", module=server.name)
+    return key if server.needs_key or api_key is not None else key.catch_all(lambda _: fx.succeed(None))
 
 
 def _address(server: Server | None, base_url: str | None, model: str) -> Effect[str, AiError]:
