@@ -85,7 +85,7 @@ OnInvalidCall: TypeAlias = Literal["return", "error"]
 
 
 @final
-class Outcome(msgspec.Struct, frozen=True, eq=False):
+class Outcome(msgspec.Struct, frozen=True, eq=False, rename={"_encoded": "encoded_result"}):
     """The outcome of a call."""
 
     result: object

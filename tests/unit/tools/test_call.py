@@ -85,6 +85,7 @@ def test_an_encoded_result_shows_the_end_of_the_handler() -> None:
     value.append(2)
 
     assert outcome.encoded_json == b"[1]"
+    assert msgspec.json.decode(msgspec.json.encode(outcome))["encoded_result"] == [1]
     assert outcome.encoded_result == [1]
     assert outcome.encoded_result is outcome.encoded_result
     assert outcome.encoded_json == b"[1]"
