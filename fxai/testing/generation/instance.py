@@ -194,7 +194,10 @@ class Drawing:
         needed: list[Part] = []  # the schemas of `contains`, each as often as items must match it
         for part in here.parts:
             if (schema := keyword_of(part, "contains")) is not None:
-                needed += [part.under(schema)] * math.ceil(keyword_of(part, "minContains", 1))
+                low = math.ceil(keyword_of(part, "minContains", 1))
+                if low > _MOST_ITEMS:
+                    raise DeadEndError
+                needed += [part.under(schema)] * low
         least = max(least, len(needed))
         end = max(least, 0 if depth >= _DEEP else least + 3)
         end = end if most is None else min(end, most)

@@ -131,8 +131,9 @@ def test_formats_of_ones_own_are_drawn() -> None:
         invalid_parameters(Tool.dynamic("t", parameters={"type": "object"}, validation="none")),
         instances({"not": {}}),
         instances(False),
+        instances({"type": "array", "contains": {}, "minContains": 10**15}),
     ],
-    ids=["anything", "true", "unchecked", "not anything", "false"],
+    ids=["anything", "true", "unchecked", "not anything", "false", "too many items"],
 )
 def test_what_is_not_there_is_not_drawn(strategy: st.SearchStrategy[Any]) -> None:
     """Near misses of what takes everything, instances of what takes nothing."""
