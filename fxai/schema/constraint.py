@@ -137,8 +137,9 @@ class Converter(NamedTuple):
     words: str
 
 
-def _converts(_: Checks, clause: Clause, converter: Converter, __: Any) -> None:
-    clause.add("string", lambda value, _: converter.accepts(value), CONVERSION)
+def _converts(_: Checks, clause: Clause, converter: object, __: Any) -> None:
+    if isinstance(converter, Converter):  # an annotation of a user can have this name
+        clause.add("string", lambda value, _: converter.accepts(value), CONVERSION)
 
 
 # ---- members

@@ -23,6 +23,7 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, ExhaustedError, Work, new_stack
+from fxai.schema.constraint import Converter
 from fxai.schema.data import is_array, is_object, is_same
 from fxai.schema.dialect import CONVERTS
 from fxai.schema.engine import UnresolvedError
@@ -277,8 +278,10 @@ def _additional(breach: Breach) -> Iterator[Fault]:
 def _property_names(breach: Breach) -> Iterator[Fault]:
     inner = breach.schema.get("propertyNames", False)
     converter = inner.get(CONVERTS) if is_object(inner) else None
-    expected = describe(inner, breach.follow) if converter is None else converter.words
-    kind, noun = ("property name", "name") if converter is None else ("key", "key")
+    if isinstance(converter, Converter):
+        kind, noun, expected = "key", "key", converter.words
+    else:
+        kind, noun, expected = "property name", "name", describe(inner, breach.follow)
     for name in breach.names:
         yield Fault(pointer_to(breach.pointer, name), f"a {kind} that is {expected}", f"{noun} {name!r}")
 

@@ -117,6 +117,7 @@ def test_type_reports_the_errors_of_its_document(tp: Any) -> None:
             assert [str(one) for one in Schema.of(tp).decode_json(json.dumps(value)).failure().faults] == expected
 
 
+NO_DATE = "/0: expected date (RFC 3339), found string 'x'"
 NO_INTEGER = "/0: expected integer, found string 'x'"
 UNSTATED: list[tuple[Any, Any, list[str]]] = [
     (dict[int, int], {"x": 1}, ["/x: expected a key that is integer, found key 'x'"]),
@@ -124,6 +125,8 @@ UNSTATED: list[tuple[Any, Any, list[str]]] = [
     (list[UUID], ["x", 1], ["/0: expected UUID, found string 'x'", "/1: expected UUID, found integer 1"]),
     (tuple[int, date], ["x", "y"], [NO_INTEGER, "/1: expected date (RFC 3339), found string 'y'"]),
     (date | None, "x", ["expected date (RFC 3339), found string 'x'"]),
+    (dict[date, int], {"x": 1}, ["/x: expected a key that is date (RFC 3339), found key 'x'"]),
+    (list[date | int], ["x", 1.0, 1.5], [NO_DATE, "/2: expected date (RFC 3339) or integer, found number 1.5"]),
     (
         tuple[int, Schema.IntString],
         ["x", "y"],
@@ -136,6 +139,36 @@ UNSTATED: list[tuple[Any, Any, list[str]]] = [
 def test_type_reports_what_no_document_states(tp: Any, value: Any, expected: list[str]) -> None:
     """A string that does not convert is an error next to the errors of the document."""
     assert told(tp, value) == expected
+
+
+WHOLE: list[tuple[Any, Any, Any]] = [
+    (int | None, 3.0, 3),
+    (int | float, 3.0, 3.0),
+    (list[int | str], ["x", 3.0], ["x", 3]),
+    (Literal[1, 2], 2.0, 2),
+    (list[Cat | Dog], [{"type": "dog", "name": "x"}, {"type": "cat", "lives": 9.0}], [Dog("x"), Cat(9)]),
+    (dict[str, Tree], {"a": {"value": 1.0, "children": [{"value": 2.0}]}}, {"a": Tree(1, [Tree(2)])}),
+    (tuple[int, Any], [1.0, {"a": 1.0}], (1, {"a": 1.0})),
+]
+
+
+@every(("tp", "value", "expected"), WHOLE)
+def test_whole_number_becomes_an_integer_only_at_the_location_of_an_integer(tp: Any, value: Any, expected: Any) -> None:
+    """Fxai reads `3.0` as 3 if no alternative accepts the number, and changes no other number."""
+    read = Schema.of(tp).decode(value).unwrap()
+
+    assert repr(read) == repr(expected)
+
+
+def test_private_keyword_of_types_has_no_meaning_in_other_documents() -> None:
+    """A document or an annotation can contain the keyword of the private dialect. fxai ignores it."""
+    document = JsonSchema.of({"x-fxai-converts": 1, "propertyNames": {"x-fxai-converts": 1, "maxLength": 1}})
+    annotated = Schema.of(list[Annotated[str, Meta(extra_json_schema={"x-fxai-converts": 1})]])
+
+    assert [fault.pointer for fault in document.validate({"ab": 1})] == ["/ab"]
+    assert [str(fault) for fault in annotated.decode(["x", 1]).failure().faults] == [
+        "/1: expected string, found integer 1"
+    ]
 
 
 @given(st.lists(st.integers(0, 29), max_size=10, unique=True), st.data())
