@@ -24,6 +24,7 @@ FACES = {module.name for module in modules() if module.path.endswith("__init__.p
 
 INTERNAL = {
     "tests/benchmarks/growth.py": "requests without a model",
+    "tests/benchmarks/instructions.py": "requests without a model",
     "tests/benchmarks/scale_figures.py": "reservations without a model",
     "tests/conformance/test_approval_cases.py": "what an approval covers",
     "tests/conformance/test_concerto_cases.py": "the messages of a host",

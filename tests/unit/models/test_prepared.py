@@ -13,7 +13,6 @@ from fxai.annotations import ExplicitNull, Strict
 from fxai.messages import InvalidRequestError, UnsupportedSchemaError
 from fxai.models import PreparationError, PreparedTools, ToolChoice
 from fxai.models.prepared_tools import (
-    AnyTool,
     Notes,
     ToolForm,
     Toolset,
@@ -27,7 +26,7 @@ from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
 from fxai.schema.request_form import MESSAGES, RESPONSES
 from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI, StrictRules
-from fxai.tools import NameMap, Tool, Toolkit
+from fxai.tools import AnyTool, NameMap, Tool, Toolkit
 from tests.kit.every import every
 
 NAMES = NameMap({"Calculator.add": "Calculator__add", "screen": "computer"})
