@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from fxai.schema import JsonSchema
-from fxai.schema.fault import Fault, found_in, pointer_to, pointer_tokens
+from fxai.schema import Fault, JsonSchema
+from fxai.schema.fault import found_in, pointer_to, pointer_tokens
 from fxai.schema.nested_text import read_texts
 from fxai.schema.parsing import holds_nested, is_about_leaves
 from fxai.testing.strategies import instances, json_schemas
