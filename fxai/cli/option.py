@@ -68,8 +68,8 @@ class Command(_Whole):
 class Group(_Whole, click.Group):
     """A group of commands. Without a command, it shows its help."""
 
-    command_class = Command
-    group_class = type
+    command_class: type[click.Command] | None = Command
+    group_class: type[click.Group] | type[type] | None = type
 
     def __init__(self, *given: Any, **options: Any) -> None:
         """Create a group."""

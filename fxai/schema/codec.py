@@ -20,7 +20,7 @@ datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
+_W = TypeVar("_W")
 
 
 @final
@@ -132,8 +133,28 @@ class Schema(Generic[_A]):
         except TypeError:  # a type with unhashable annotations
             return Schema(type_)
 
-    codec = staticmethod(Codec.make)
-    """A function that creates a codec for `Annotated`: `Codec.make`."""
+    @staticmethod
+    def codec(
+        *,
+        wire: builtins.type[_W],
+        decode: Callable[[_W], _B],
+        encode: Callable[[_B], _W],
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> Codec:
+        """Create a codec for `Annotated[T, Schema.codec(...)]`, which converts `T` to another type in JSON.
+
+        Args:
+            wire: The type in JSON. fxai uses its JSON Schema for the field.
+            decode: A function from a wire value to the Python value. A `ValueError` is a validation error.
+            encode: A function from a Python value to the wire value. A `ValueError` is a validation error.
+            json_schema: More keywords for the field, such as a `format`. Default: None.
+
+        >>> from pathlib import PurePosixPath
+        >>> Location = Annotated[PurePosixPath, Schema.codec(wire=str, decode=PurePosixPath, encode=str)]
+        >>> Schema.of(list[Location]).decode(["a/b"])
+        <Success: [PurePosixPath('a/b')]>
+        """
+        return Codec.make(wire=wire, decode=decode, encode=encode, json_schema=json_schema)
 
     # ---- attributes
 

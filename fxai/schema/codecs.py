@@ -68,21 +68,7 @@ class Codec(msgspec.Struct, frozen=True):
         encode: Callable[[_T], _W],
         json_schema: Mapping[str, Any] | None = None,
     ) -> Codec:
-        """Create a codec for `Annotated[T, Schema.codec(...)]`, which converts `T` to another type in JSON.
-
-        Args:
-            wire: The type in JSON. fxai uses its JSON Schema for the field.
-            decode: A function from a wire value to the Python value. A `ValueError` is a validation error.
-            encode: A function from a Python value to the wire value. A `ValueError` is a validation error.
-            json_schema: More keywords for the field, such as a `format`. Default: None.
-
-        >>> from pathlib import PurePosixPath
-        >>> from typing import Annotated
-        >>> from fxai.schema import Schema
-        >>> Location = Annotated[PurePosixPath, Schema.codec(wire=str, decode=PurePosixPath, encode=str)]
-        >>> Schema.of(list[Location]).decode(["a/b"])
-        <Success: [PurePosixPath('a/b')]>
-        """
+        """Create a codec. `Schema.codec` describes the arguments."""
         keywords = None if json_schema is None else msgspec.json.encode(dict(json_schema))
         return Codec(wire, decode, encode, keywords)
 

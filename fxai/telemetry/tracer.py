@@ -112,8 +112,8 @@ class OtelTracer(Tracer):
         span: Span | None = None,
         position: _Position = _NOWHERE,
     ) -> None:
-        self.instruments = instruments
-        self.context = context
+        self.instruments: Instruments = instruments
+        self.context: Context | None = context
         self._span = span
         self._position = position
 

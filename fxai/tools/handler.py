@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from time import perf_counter
 from types import CoroutineType, FunctionType, GeneratorType, MethodType
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Never, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Never, Protocol, cast, final
 
 import anyio
 import anyio.lowlevel
@@ -266,7 +266,7 @@ class CoroutineAnswer(Instruction, eq=False):
     """The return value, if the coroutine ended in `start`."""
     raised: BaseException | None = None
     """The exception, if the coroutine raised it in `start`."""
-    op = AwaitExit.op
+    op: ClassVar[int] = AwaitExit.op
 
     def start(self) -> Any:
         """Run the coroutine until its first wait. If it returned a `Result`, return it, otherwise this effect."""

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.agents import Answer, Budget, RunFailed, step_count_is
-from fxai.agents.agent import Agent
+from fxai.agents import Agent, Answer, Budget, RunFailed, step_count_is
 from fxai.effects import Backend
 from fxai.messages import AiError, Prompt, StructuredOutputError
 from fxai.schema import Schema
