@@ -486,6 +486,21 @@ def test_a_page_of_another_origin_changes_nothing(origin: str) -> None:
         assert client.get("/api/chat/c1").status_code == 404
 
 
+def test_a_preflight_request_without_origins_gets_no_permission() -> None:
+    """An application without `origins` has no CORS header for any origin, not even for its own."""
+    for origin in ("https://evil.example", "http://testserver", "null"):
+        asking = {
+            "origin": origin,
+            "access-control-request-method": "POST",
+            "access-control-request-headers": "content-type",
+        }
+        with TestClient(app_of()) as client:
+            asked = client.options("/api/chat", headers=asking)
+
+        assert not asked.is_success
+        assert not [name for name in asked.headers if name.startswith("access-control-")]
+
+
 def test_a_star_among_the_origins_allows_no_origin() -> None:
     """An operator must name each origin."""
     with TestClient(app_of(origins=("*",))) as client:
