@@ -132,7 +132,7 @@ class StoreKeeper(Keeper):
 
     def with_key(self, ready: OpenSetting) -> EffectOf[OpenSetting, Any]:
         """Return the setting with the key and the ledger of the store. Another process can then approve a call."""
-        from fxai.ui.chat_job import with_signer
+        from fxai.ui.turn import with_signer
 
         def add(signer: tuple[ApprovalKey, ApprovalLedger]) -> OpenSetting:
             return msgspec.structs.replace(ready, services=with_signer(*signer, ready.services))

@@ -22,7 +22,7 @@ from typing_extensions import Unpack, override
 from fxai.effects.cause import Succeeded
 from fxai.effects.concurrency import fork
 from fxai.effects.constructor import fail, gen, wait
-from fxai.effects.effect import Effect, EffectOf, Gen, Suspend
+from fxai.effects.effect import AnyEffect, Effect, EffectOf, Gen, Suspend
 from fxai.effects.scope import NOTHING, Scope, add_finalizer
 from fxai.mcp.connection import Connection, McpHandler, over_link
 from fxai.mcp.pin import Pins
@@ -38,6 +38,7 @@ from fxai.mcp.settings import (
     ServerProgram,
     ServerSettings,
 )
+from fxai.schema.data import JsonObject
 from fxai.tools.handler import Gives
 from fxai.tools.identity import FailureMode
 from fxai.tools.source import ToolSource
@@ -144,7 +145,7 @@ class _Bearer:
 
 
 def _server(endpoint: ServerProgram | Address, options: ClientOptions) -> McpServer:
-    given: dict[str, Any] = {**options}
+    given: JsonObject = {**options}
     return McpServer(ServerSettings(endpoint, given.pop("name", None) or endpoint.name, **given))
 
 
@@ -198,7 +199,7 @@ class McpServer(msgspec.Struct, frozen=True):
         """Tell type checkers the handlers of the server's tools."""
         raise NotImplementedError
 
-    def __fx_bound__(self) -> EffectOf[Any, Any, Any]:
+    def __fx_bound__(self) -> AnyEffect:
         """Return the effect that connects to the server and returns its tools."""
         return self.source.open
 

@@ -24,7 +24,7 @@ from typing_extensions import TypeVar, override
 from fxai.effects.cause import Succeeded
 from fxai.effects.concurrency import all_
 from fxai.effects.constructor import annotate_span, attempt_async, fail, gen, sync
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import EffectOf, Gen, Succeed, Suspend
 from fxai.effects.layer import LayerOf, layer_from_context
 from fxai.effects.pull import END, Channel
@@ -33,6 +33,7 @@ from fxai.mcp.pin import Pins
 from fxai.mcp.result import CallResult, LinkError, McpCallError, McpError, McpToolError, content_text, result_value
 from fxai.mcp.settings import ServerSettings
 from fxai.mcp.tool_definition import McpTool, Refused, ToolDefinition
+from fxai.schema.data import JsonObject
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
@@ -271,7 +272,7 @@ class Connection:
     def _layer(self) -> LayerOf[McpHandler, Never, None]:
         answering = {tool.tool.identity: partial(self._call_with_progress, tool) for tool in self._tools.values()}
 
-        def build(context: ContextOf[Any]) -> ContextOf[Any]:
+        def build(context: AnyContext) -> AnyContext:
             handlers: dict[Any, Any] = {}
             for identity, f in answering.items():
                 handlers[identity] = Handler(f, context, wants_context=True)
@@ -303,7 +304,7 @@ class Connection:
         self,
         name: str,
         arguments: Mapping[str, Any],
-        progress: Callable[[dict[str, Any]], None] | None,
+        progress: Callable[[JsonObject], None] | None,
         tool: McpTool | None = None,
     ) -> EffectOf[object, McpCallError]:
         if name in self._held:
@@ -340,13 +341,13 @@ class Connection:
             _log.warning("MCP server %r%s: %s", self.name, calling, flaw.problem)
 
 
-def progress_channel() -> Channel[dict[str, Any]]:
+def progress_channel() -> Channel[JsonObject]:
     """Return a channel of one call's progress notifications. It keeps the latest 64 unread notifications."""
     return Channel(_UNREAD, deque(maxlen=_UNREAD))
 
 
 @gen
-def show_progress(progress: Channel[dict[str, Any]], context: CallContext) -> Gen[None]:
+def show_progress(progress: Channel[JsonObject], context: CallContext) -> Gen[None]:
     """Emit each notification as a preliminary result until the channel ends."""
     while (reported := (yield from progress.take())) is not END:
         yield from context.preliminary(reported)

@@ -25,12 +25,12 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
 from fxai.effects.waker import Home
-from fxai.mcp.http_client import HTTP_STATUS, NETWORK, SESSION_GONE
-from fxai.mcp.report import REPORT, is_lost
+from fxai.mcp.client_transport import HTTP_STATUS, NETWORK, SESSION_GONE
 from fxai.mcp.result import CallResult, LinkError, McpError, count_contents, read_result
-from fxai.mcp.session import About, Deadline, Deadlines, Session
+from fxai.mcp.session import REPORT, About, Deadline, Deadlines, Session, is_lost
 from fxai.mcp.settings import ServerProgram, ServerSettings
 from fxai.mcp.tool_definition import MEMBERS, ToolDefinition
+from fxai.schema.data import JsonObject
 
 _A = TypeVar("_A")
 
@@ -138,7 +138,7 @@ class Link:
             return await self._in_time(lambda _, session: self._pages(session), "list its tools", None)
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None
+        self, name: str, arguments: Mapping[str, Any], progress: Callable[[JsonObject], None] | None
     ) -> CallResult:
         """Return the result of a tool.
 
@@ -150,7 +150,7 @@ class Link:
         async def ask(deadline: Deadline, session: Session) -> CallResult:
             token = f"fxai-{next(_tokens)}"
 
-            def hear(params: dict[str, Any]) -> None:
+            def hear(params: JsonObject) -> None:
                 deadline.extend()
                 if progress is not None:
                     progress(params)
@@ -243,7 +243,7 @@ class Link:
         self.on_flaw("the list of tools has an empty cursor, and the server refuses it, so fxai stopped there")
         return wire.ListToolsResult(tools=[])
 
-    async def _rounds(self, session: Session, name: str, arguments: dict[str, Any], token: str) -> CallResult:
+    async def _rounds(self, session: Session, name: str, arguments: JsonObject, token: str) -> CallResult:
         responses: Any = None
         state: str | None = None
         for _ in range(_ROUNDS):
@@ -276,7 +276,7 @@ class Link:
         await self._pages(session)  # the headers follow the listed schema, which has changed, so list and send again
         return await sending.send_request(request, _ANSWERS)
 
-    async def _inputs(self, session: Session, tool: str, requests: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    async def _inputs(self, session: Session, tool: str, requests: Mapping[str, Any] | None) -> JsonObject | None:
         if not requests:
             await anyio.sleep(0.05)  # the server only requires a repeated call
             return None
@@ -286,7 +286,7 @@ class Link:
                 session.report.problem("limit", f"made more than {most} requests at the same time", _RAISE, tool)
             )
         asked = session.client.session
-        answers: dict[str, Any] = {}
+        answers: JsonObject = {}
         for key, request in requests.items():
             answer = await asked.dispatch_input_request(ClientRequestContext(session=asked, request_id=key), request)
             if isinstance(answer, wire.ErrorData):
@@ -297,7 +297,7 @@ class Link:
         return answers
 
 
-def _definition(tool: dict[str, Any]) -> ToolDefinition:
+def _definition(tool: JsonObject) -> ToolDefinition:
     """Return the definition of a valid tool, with all members that the server sent."""
     return ToolDefinition(
         tool["name"],

@@ -22,7 +22,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.schema.codec import Schema
-from fxai.schema.data import is_array, is_listed, is_object
+from fxai.schema.data import JsonObject, is_array, is_listed, is_object
 
 _LEFT_OUT: Final = re.compile(r"\(\d+ characters of base64, left out\)")
 
@@ -44,7 +44,7 @@ _MEMBERS: Final[dict[str, tuple[str, ...]]] = {
 class CallResult(msgspec.Struct, frozen=True):
     """The result of a call."""
 
-    content: tuple[dict[str, Any], ...]
+    content: tuple[JsonObject, ...]
     """The content blocks, as JSON values."""
     structured: Any = None
     is_structured: bool = False
@@ -80,7 +80,7 @@ def read_result(result: Mapping[str, Any]) -> CallResult:
     return CallResult(content, structured, structured is not None, failed, tuple(flaws))
 
 
-def _content(result: Mapping[str, Any], flaws: list[str]) -> tuple[dict[str, Any], ...]:
+def _content(result: Mapping[str, Any], flaws: list[str]) -> tuple[JsonObject, ...]:
     content = result.get("content")
     if content is None:
         flaws.append("the result has no content")
@@ -108,7 +108,7 @@ def _fault(block: Any) -> str | None:
     return f".{wrong[0]} must be a string" if wrong else None
 
 
-def _block(block: Any) -> dict[str, Any]:
+def _block(block: Any) -> JsonObject:
     """Return the block. A block without a type or with a text that is not a string becomes a text."""
     if isinstance(block, str):
         return {**_TEXT, "text": block}
@@ -136,7 +136,7 @@ def content_text(content: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(str(block.get("text", "")) for block in content if block.get("type") == "text")
 
 
-def without_data(block: Mapping[str, Any]) -> dict[str, Any]:
+def without_data(block: Mapping[str, Any]) -> JsonObject:
     """Return the block with the length of its base64 data instead of the data. Without data, return it unchanged."""
     resource = block.get("resource")
     if isinstance(resource, Mapping):
@@ -179,7 +179,7 @@ def _blocks(value: Any) -> Sequence[Mapping[str, Any]] | None:
     return blocks if all(isinstance(one, Mapping) and "type" in one for one in blocks) else None
 
 
-def _part(block: Mapping[str, Any]) -> dict[str, Any]:
+def _part(block: Mapping[str, Any]) -> JsonObject:
     kind = block.get("type")
     if kind == "text":
         return {"type": "text", "text": str(block.get("text", ""))}
@@ -195,7 +195,7 @@ def _part(block: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": _json(dict(block))}
 
 
-def _file(media_type: Any, data: Any, name: Any) -> dict[str, Any]:
+def _file(media_type: Any, data: Any, name: Any) -> JsonObject:
     kind = media_type if isinstance(media_type, str) and media_type else "application/octet-stream"
     sound = _base64(data)
     if sound is None:
@@ -318,17 +318,17 @@ class LinkError(Exception):
         self.failure = failure
 
 
-def _visible(failure: McpError | McpToolError) -> dict[str, Any]:
+def _visible(failure: McpError | McpToolError) -> JsonObject:
     """Return the failure in the form for a model, without standard error and files."""
     if isinstance(failure, McpError):
         shown: McpCallError = msgspec.structs.replace(failure, stderr="")
     else:
         shown = msgspec.structs.replace(failure, content=tuple(without_data(block) for block in failure.content))
-    data: dict[str, Any] = msgspec.to_builtins(shown)
+    data: JsonObject = msgspec.to_builtins(shown)
     return data
 
 
-def _read(data: dict[str, Any]) -> McpError | McpToolError:
+def _read(data: JsonObject) -> McpError | McpToolError:
     try:
         return msgspec.convert(data, McpError | McpToolError)
     except msgspec.ValidationError as error:
@@ -339,6 +339,6 @@ McpCallError: TypeAlias = McpError | McpToolError
 """The failures of a call of a server's tool."""
 
 failure_schema: Schema[McpCallError] = Schema.of(
-    Annotated[McpError | McpToolError, Schema.codec(wire=dict[str, Any], decode=_read, encode=_visible)]
+    Annotated[McpError | McpToolError, Schema.codec(wire=JsonObject, decode=_read, encode=_visible)]
 )
 """The schema of `McpCallError`, in the form for a model."""

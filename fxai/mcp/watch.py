@@ -23,7 +23,7 @@ from mcp_types import methods
 from fxai.effects.cancellation import is_bug
 from fxai.mcp.result import McpErrorKind
 from fxai.mcp.settings import McpLimits
-from fxai.schema.data import JSON_ERRORS, is_array, is_object
+from fxai.schema.data import JSON_ERRORS, JsonObject, is_array, is_object
 from fxai.schema.surrogate import mend_json
 
 UNREAD: Final = "Failed to parse"
@@ -42,7 +42,7 @@ _RAISE: Final = "Omit the server, or raise its limits"
 _PASSED: Final = ("notifications/cancelled", "notifications/subscriptions/acknowledged")
 
 _LARGE: Final = 64 * 1024  # bytes; larger messages are read in two passes
-_LIGHT: Final[dict[str, Any]] = {"content": [], "resultType": "complete"}
+_LIGHT: Final[JsonObject] = {"content": [], "resultType": "complete"}
 
 # A token between two brackets, colons, or commas of JSON. It is possessive, so that no text takes longer than its
 # length, and it uses no stack, so that no text is too deep.
@@ -76,17 +76,17 @@ class Watch:
         self.trouble: Trouble | None = None
         self.version: str
         """The protocol version. It is set after the handshake, before any list of tools."""
-        self.progress: dict[str, Callable[[dict[str, Any]], None]] = {}
+        self.progress: dict[str, Callable[[JsonObject], None]] = {}
         """The listeners to the progress of calls, by token."""
         self.on_changed: Callable[[], None] = lambda: None
         self.on_log: Callable[[str, Any], None] | None = None
         self.process: Callable[[], int | None] = lambda: None
         """A function that returns the exit code of the program. None while it runs, or without a program."""
-        self.results: dict[str, dict[str, Any]] = {}
+        self.results: dict[str, JsonObject] = {}
         """The results of calls as the server sent them, by token. The SDK never sees their contents."""
         self.refused: dict[str, str] = {}
         """The invalid tools of the current list, by name or position, with the reason."""
-        self.page: list[dict[str, Any]] = []
+        self.page: list[JsonObject] = []
         """The valid tools of the last page as the server sent them, with members that the SDK drops."""
         self.has_bad_cursor: bool = False
         """True if the cursor of the last page is not a string."""
@@ -181,7 +181,7 @@ class Watch:
             return item
         return self._answer(item, message)
 
-    def _passes(self, method: str, params: dict[str, Any]) -> bool:
+    def _passes(self, method: str, params: JsonObject) -> bool:
         if method == "notifications/progress":
             token = str(params.get("progressToken"))
             report = self.progress.get(token)
@@ -195,7 +195,7 @@ class Watch:
             self._log(self.on_log, params)
         return method in _PASSED
 
-    def _log(self, on_log: Callable[[str, Any], None], params: dict[str, Any]) -> None:
+    def _log(self, on_log: Callable[[str, Any], None], params: JsonObject) -> None:
         try:
             on_log(str(params.get("level", "info")), params.get("data"))
         except BaseException as bug:  # a bug in `on_log` must not end the connection
@@ -237,9 +237,9 @@ class Watch:
                 return line
             contents = msgspec.json.decode(message.result, type=_Contents).content
             if isinstance(contents, list) and len(contents) > self.limits.contents:
-                result: dict[str, Any] = {"content": [None] * len(contents)}
+                result: JsonObject = {"content": [None] * len(contents)}
             else:
-                result = msgspec.json.decode(message.result, type=dict[str, Any])
+                result = msgspec.json.decode(message.result, type=JsonObject)
         except JSON_ERRORS:  # the SDK's parser reports the error
             return line
         if result.get("resultType") == "input_required":
@@ -247,7 +247,7 @@ class Watch:
         self.results[_token(asked)] = result
         return msgspec.json.encode({"jsonrpc": "2.0", "id": asked.id, "result": _LIGHT})
 
-    def _without_contents(self, token: str, result: dict[str, Any]) -> dict[str, Any]:
+    def _without_contents(self, token: str, result: JsonObject) -> JsonObject:
         """Return the form of a call's result for the SDK. It has at most one question more than the limit."""
         questions = result.get("inputRequests")
         if result.get("resultType") == "input_required":
@@ -257,7 +257,7 @@ class Watch:
         self.results.setdefault(token, result)
         return dict(_LIGHT)
 
-    def _valid_tools(self, page: dict[str, Any]) -> list[Any]:
+    def _valid_tools(self, page: JsonObject) -> list[Any]:
         """Return the valid tools of a page, and record the invalid ones. Check at most one tool more than the limit."""
         tools: list[Any] = page["tools"]
         # check large members of a page once, with the page, and not again with each tool

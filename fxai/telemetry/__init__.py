@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from fxai.telemetry.content import Redact, Where
+    from fxai.telemetry.convention import Redact, Where
 
 __all__ = ["TelemetryOptions", "layer", "trace"]
 
@@ -77,7 +77,7 @@ def trace(around: LayerOf[_T, _E, _R], **options: Unpack[TelemetryOptions]) -> L
     return cast("LayerOf[_T, _E, _R]", _trace(cast(AnyLayer, around), options))
 
 
-def _trace(around: LayerOf[Any, Any, Any], options: TelemetryOptions) -> LayerOf[Any, Any, Any]:
+def _trace(around: AnyLayer, options: TelemetryOptions) -> AnyLayer:
     """Return the layer with a tracer, and with an interceptor that creates the spans of runs."""
     try:
         from fxai.telemetry.tracer import Instruments, OtelTracer, SpanInterceptor
@@ -85,7 +85,7 @@ def _trace(around: LayerOf[Any, Any, Any], options: TelemetryOptions) -> LayerOf
         if (error.name or "").partition(".")[0] != "opentelemetry":
             raise
         raise ImportError("telemetry requires OpenTelemetry. Run pip install 'fxai[otel]'.") from error
-    from fxai.telemetry.content import Content
+    from fxai.telemetry.convention import Content
 
     where = options.get("content", "off")
     if where not in {"off", "span", "event"}:
@@ -100,5 +100,5 @@ def _trace(around: LayerOf[Any, Any, Any], options: TelemetryOptions) -> LayerOf
     tracer: Tracer = OtelTracer(instruments)
     spans: Interceptor = SpanInterceptor()
     own = LayerOf.succeed(Tracer, tracer)
-    both: LayerOf[Any, Any, Any] = cast(Any, around).provide(own).merge(own)
+    both: AnyLayer = cast(Any, around).provide(own).merge(own)
     return intercept(both, lambda _: Succeed(spans))

@@ -5,25 +5,40 @@ defines them. Names that start with `fxai.` are not part of a convention.
 
 >>> start(Named("load", {"rows": 3}))
 SpanData(name='load', kind='internal', operation='', attributes={'rows': 3})
+
+`Content` has the prompts and answers in the form of the conventions. The tracer records them only if a program enables
+it.
+
+>>> input_messages(Prompt.make("Hello"))
+[{'role': 'user', 'parts': [{'type': 'text', 'content': 'Hello'}]}]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from traceback import extract_tb
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
+from fxai.agents.answer import Answer
 from fxai.effects.cause import Cause
 from fxai.effects.tracing import AttributeValue, Named, Operation
+from fxai.messages.accumulate import gather
 from fxai.messages.errors import AiError
+from fxai.messages.message import FileUrl
 from fxai.messages.part import FinishReason, Usage
 from fxai.messages.prompt import Prompt
 from fxai.models.embedding_model import EmbeddingCall, Embeddings
 from fxai.models.model_info import ModelInfo
-from fxai.models.model_request import ModelCall, ModelRequest
+from fxai.models.model_request import ModelCall
+from fxai.schema.codec import Schema
+from fxai.schema.data import JsonObject
 from fxai.tools.call import Outcome
 from fxai.tools.handler import ToolExecution
+from fxai.tools.tool import AnyTool, Tool
 
 Attributes: TypeAlias = dict[str, AttributeValue]
 Kind: TypeAlias = Literal["internal", "client"]
@@ -168,7 +183,16 @@ def start(operation: Operation) -> SpanData:
         case ToolExecution():
             return _start_tool(operation)
         case ModelCall(info=info):
-            attributes = _of_model("chat", info) | _of_request(operation.request)
+            attributes, request = _of_model("chat", info), operation.request
+            temperature, stop = request.temperature, list(request.stop)
+            settings: dict[str, AttributeValue | None] = {
+                "gen_ai.request.max_tokens": request.max_tokens,
+                "gen_ai.request.temperature": None if temperature is None else float(temperature),
+                "gen_ai.request.stop_sequences": stop or None,
+                OUTPUT_TYPE: None if request.response_schema is None else "json",
+                "gen_ai.request.reasoning.level": request.reasoning,
+            }
+            attributes |= {name: given for name, given in settings.items() if given is not None}
             if operation.is_stream:
                 attributes["gen_ai.request.stream"] = True
             return SpanData(f"chat {info.model}", "client", "chat", attributes)
@@ -234,34 +258,18 @@ def _of_model(operation: str, info: ModelInfo) -> Attributes:
     return attributes
 
 
-def _of_request(request: ModelRequest) -> Attributes:
-    attributes: Attributes = {}
-    if request.max_tokens is not None:
-        attributes["gen_ai.request.max_tokens"] = request.max_tokens
-    if request.temperature is not None:
-        attributes["gen_ai.request.temperature"] = float(request.temperature)
-    if request.stop:
-        attributes["gen_ai.request.stop_sequences"] = list(request.stop)
-    if request.response_schema is not None:
-        attributes[OUTPUT_TYPE] = "json"
-    if request.reasoning is not None:
-        attributes["gen_ai.request.reasoning.level"] = request.reasoning
-    return attributes
-
-
 # -- ends of operations
 
 
 def end(operation: Operation, value: Any) -> Attributes:
     """Return the attributes of a successful operation without content."""
-    if isinstance(operation, ModelCall):
-        return _end_chat(value)
-    if isinstance(operation, ToolExecution):
-        # record the class of the failure, because its message is content
-        is_failure = isinstance(value, Outcome) and value.is_failure
-        return {ERROR_TYPE: type(value.result).__qualname__} if is_failure else {}
     attributes: Attributes = {}
-    if isinstance(operation, EmbeddingCall):
+    if isinstance(operation, ModelCall):
+        attributes |= _end_chat(value)
+    elif isinstance(operation, ToolExecution):
+        if isinstance(value, Outcome) and value.is_failure:
+            attributes[ERROR_TYPE] = type(value.result).__qualname__  # its message is content
+    elif isinstance(operation, EmbeddingCall):
         attributes |= usage_attributes(value.usage)
         if value.vectors:
             attributes["gen_ai.embeddings.dimension.count"] = len(value.vectors[0])
@@ -288,7 +296,7 @@ def _end_chat(parts: Iterable[Any]) -> Attributes:
     return attributes
 
 
-def fail(operation: Operation, cause: Cause[Any]) -> Attributes:
+def fail(operation: Operation, cause: Cause[object]) -> Attributes:
     """Return the attributes of a failed or interrupted operation without content."""
     error = error_type(cause)
     attributes: Attributes = {INTERRUPTED: True} if error is None else {ERROR_TYPE: error}
@@ -316,7 +324,7 @@ def usage_of(value: Any) -> Usage | None:
     return next((part.usage for part in value if part.type == "finish"), None)
 
 
-def failure_of(cause: Cause[Any]) -> object | None:
+def failure_of(cause: Cause[object]) -> object | None:
     """Return the error, or the reason of an `AiError`, or None for an interruption."""
     for error in (*cause.failures, *cause.defects):
         reason: object = error.reason if isinstance(error, AiError) else error
@@ -324,7 +332,7 @@ def failure_of(cause: Cause[Any]) -> object | None:
     return None
 
 
-def error_type(cause: Cause[Any]) -> str | None:
+def error_type(cause: Cause[object]) -> str | None:
     """Return the class name of the error, or None for an interruption.
 
     >>> from fxai.effects import Die
@@ -335,7 +343,7 @@ def error_type(cause: Cause[Any]) -> str | None:
     return None if failure is None else type(failure).__qualname__
 
 
-def exception_type(cause: Cause[Any]) -> str:
+def exception_type(cause: Cause[object]) -> str:
     """Return the class of the error, with its module.
 
     >>> from fxai.effects import Die
@@ -344,3 +352,165 @@ def exception_type(cause: Cause[Any]) -> str:
     """
     kind = type(failure_of(cause))
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+Where: TypeAlias = Literal["off", "span", "event"]
+"""The destination of content. `"event"` uses separate events, which a collector can store in another place."""
+
+Redact: TypeAlias = Callable[[str, Any], Any]
+"""Receives the name of an attribute, such as `gen_ai.input.messages`, and a copy of its content as JSON values. It
+returns the content to record, or None to omit it. If it raises an exception, fxai records nothing for the attribute."""
+
+_LOG: Final = logging.getLogger("fxai.telemetry")
+
+
+@final
+class Content(msgspec.Struct, frozen=True):
+    """The destination of content, and the function that redacts it."""
+
+    where: Where = "off"
+    redact: Redact | None = None
+
+    def before(self, operation: Operation) -> JsonObject:
+        """Return the redacted input of an operation, by the names of attributes."""
+        if isinstance(operation, ModelCall):
+            prompt, tools = operation.request.prompt, operation.request.tools
+            found = {
+                INSTRUCTIONS: [_text(message.content) for message in prompt if message.role == "system"],
+                INPUT_MESSAGES: input_messages(prompt),
+                TOOL_DEFINITIONS: [_definition(tool) for tool in tools],
+            }
+            return self._clean(found)
+        if isinstance(operation, AgentRun):
+            return self._clean({INPUT_MESSAGES: input_messages(operation.prompt)})
+        if isinstance(operation, ToolExecution):
+            tool, given = operation.tool, operation.given
+            if tool is None:
+                return self._clean({TOOL_NAME: operation.name, ARGUMENTS: given})
+            parameters = tool.parameters
+            if operation.is_typed and isinstance(parameters, Schema):
+                return self._clean({ARGUMENTS: parameters.encode_unsafe(given)})
+            return self._clean({ARGUMENTS: given})
+        return {}
+
+    def after(self, operation: Operation, value: Any) -> JsonObject:
+        """Return the redacted output of an operation, by the names of attributes."""
+        if isinstance(operation, ModelCall):
+            return self._clean({OUTPUT_MESSAGES: output_messages(gather(value))})
+        if isinstance(operation, AgentRun) and isinstance(value, Answer) and value.steps:
+            return self._clean({OUTPUT_MESSAGES: output_messages(value.response.content)})
+        if isinstance(operation, ToolExecution):
+            if isinstance(value, Outcome):
+                return self._clean({RESULT: value.encoded_result})
+            tool = operation.tool
+            return {} if tool is None else self._clean({RESULT: tool.success.encode_unsafe(value)})
+        return {}
+
+    def message(self, cause: Cause[object]) -> str | None:
+        """Return the message of an error, which can repeat content, or None if content is off."""
+        if self.where == "off":
+            return None
+        cleaned = self._clean({EXCEPTION_MESSAGE: str(cause.squash())}).get(EXCEPTION_MESSAGE)
+        return None if cleaned is None else as_text(cleaned)
+
+    def _clean(self, found: Mapping[str, Any]) -> JsonObject:
+        kept: JsonObject = {}
+        for name, value in found.items():
+            if value is None or value == []:
+                continue
+            try:
+                # a copy, so that `redact` can change it without changing the history
+                own = msgspec.json.decode(msgspec.json.encode(value, enc_hook=repr))
+                kept[name] = own if self.redact is None else self.redact(name, own)
+            except Exception as error:
+                _LOG.error("`redact` failed, and %s is not recorded: %s", name, location_of(error))
+        return {name: value for name, value in kept.items() if value is not None}
+
+
+def location_of(error: BaseException) -> str:
+    """Return the class and the location of an error, without its message, because the message can repeat content.
+
+    >>> location_of(ValueError("4711"))
+    'ValueError'
+    """
+    steps = extract_tb(error.__traceback__)
+    return type(error).__qualname__ + (f" in {steps[-1].filename}, line {steps[-1].lineno}" if steps else "")
+
+
+def as_text(value: Any) -> str:
+    """Return content as a string, because attributes of spans cannot contain objects."""
+    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
+
+
+# -- messages
+
+
+def input_messages(prompt: Prompt) -> list[JsonObject]:
+    """Return the messages of a prompt without its instructions, in the form of the conventions."""
+    return [
+        {"role": message.role, "parts": [_part(part) for part in message.content]}
+        for message in prompt
+        if message.role != "system"
+    ]
+
+
+def output_messages(parts: Iterable[Any]) -> list[JsonObject]:
+    """Return the message of a model's answer in the form of the conventions."""
+    shown: list[JsonObject] = []
+    reason: str = "unknown"
+    for part in parts:
+        if part.type == "finish":
+            reason = finish_reason(part.reason)
+        elif part.type in _SHOWN or (part.type == "tool-result" and part.provider_executed):
+            shown.append(_part(part))
+    return [{"role": "assistant", "parts": shown, "finish_reason": reason}]
+
+
+_SHOWN: Final = frozenset({"text", "reasoning", "tool-call", "file"})
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "content": text}
+
+
+def _part(part: Any) -> JsonObject:
+    match part.type:
+        case "text":
+            return _text(part.text)
+        case "reasoning":
+            return {"type": "reasoning", "content": part.text}
+        case "tool-call" if part.provider_executed:
+            called = {"type": part.name, "arguments": part.params}
+            return {"type": "server_tool_call", "id": part.id, "name": part.name, "server_tool_call": called}
+        case "tool-call":
+            return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.params}
+        case "tool-result":
+            encoded = getattr(part, "encoded_result", part.result)
+            if getattr(part, "provider_executed", False):
+                given = {"type": part.name, "result": encoded}
+                return {"type": "server_tool_call_response", "id": part.id, "server_tool_call_response": given}
+            return {"type": "tool_call_response", "id": part.id, "response": encoded}
+        case "file" if isinstance(part.data, FileUrl):
+            return {"type": "uri", **_media(part.media_type), "uri": part.data.url}
+        case "file":
+            return {"type": "blob", **_media(part.media_type), "content": b64encode(part.data).decode()}
+        case other:
+            return {"type": "generic", "generic_type": other}
+
+
+def _media(media_type: str) -> dict[str, str]:
+    modality = media_type.partition("/")[0]
+    return {"mime_type": media_type, "modality": modality if modality in _MODALITIES else "document"}
+
+
+_MODALITIES: Final = frozenset({"image", "audio", "video"})
+
+
+# -- tools
+
+
+def _definition(tool: AnyTool) -> JsonObject:
+    if Tool.is_provider_defined(tool):
+        return {"type": "extension", "name": tool.name, "description": tool.description}
+    schema = tool.json_schema()
+    return {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema}

@@ -26,20 +26,18 @@ from opentelemetry.trace.propagation import set_span_in_context
 from typing_extensions import override
 
 from fxai.effects.cause import Cause, Exit, Failed, Succeeded
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Enter, Fold, Local, Observe, OnExit, Succeed, Suspend, Sync, Within
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.tracing import AttributeValue, Operation, Tracer
-from fxai.messages.part import Usage
 from fxai.models.embedding_model import EmbeddingCall
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelCall
 from fxai.models.price import PriceTable
 from fxai.telemetry import convention
-from fxai.telemetry.content import Content, as_text, location_of
-from fxai.telemetry.convention import Attributes, SpanData
+from fxai.telemetry.convention import Attributes, Content, SpanData, as_text, location_of
 from fxai.tools.handler import ToolExecution
 
 _A = TypeVar("_A")
@@ -163,7 +161,7 @@ def _link(span: Span, carrier: Mapping[str, str]) -> None:
         span.add_link(other)
 
 
-def _with_tracer(tracer: Tracer, env: ContextOf[Any]) -> ContextOf[Any]:
+def _with_tracer(tracer: Tracer, env: AnyContext) -> AnyContext:
     return ContextOf({**env.services, Tracer: tracer})
 
 
@@ -248,14 +246,14 @@ class _Traced(msgspec.Struct, eq=False):
     first: float | None = None
     parts: list[Any] = msgspec.field(default_factory=list[Any])
 
-    def run(self, env: ContextOf[Any]) -> AnyEffect:
+    def run(self, env: AnyContext) -> AnyEffect:
         """Start the span, and return the source inside the span."""
         inner = self._start(env)
         if inner is None:
             return cast(AnyEffect, self.source)
         return Local(_with_current(cast(Context, self.context), self.source), lambda _: inner)
 
-    def open(self, env: ContextOf[Any]) -> AnyEffect:
+    def open(self, env: AnyContext) -> AnyEffect:
         """Start the span, and return the pull of a stream inside it. The span ends with the stream or its scope."""
         scope: Scope = env.fetch(Scope)
         token = scope.add(self._leave)
@@ -272,7 +270,7 @@ class _Traced(msgspec.Struct, eq=False):
 
     # -- start
 
-    def _start(self, env: ContextOf[Any]) -> ContextOf[Any] | None:
+    def _start(self, env: AnyContext) -> AnyContext | None:
         """Start the span, and return the services inside the span, or None if no span started."""
         _guard(self._start_span)
         span, context, position = self.span, self.context, self.position
@@ -323,10 +321,10 @@ class _Traced(msgspec.Struct, eq=False):
                 self.parts.append(part)
         return Succeed(part)
 
-    def _fail(self, cause: Cause[Any]) -> None:
+    def _fail(self, cause: Cause[object]) -> None:
         self._finish(Failed(cause))
 
-    def _leave(self, _: Exit[Any, Any]) -> EffectOf[None]:
+    def _leave(self, _: Exit[object, object]) -> EffectOf[None]:
         if self.span is not None:
             _guard(self.span.set_attribute, convention.INTERRUPTED, True)
             self._finish(Succeeded(tuple(self.parts)))
@@ -334,12 +332,12 @@ class _Traced(msgspec.Struct, eq=False):
 
     # -- end
 
-    def end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
+    def end(self, exit_: Exit[object, object]) -> EffectOf[None]:
         """End the span if it is open."""
         self._finish(exit_)
         return _NOTHING
 
-    def _finish(self, exit_: Exit[Any, Any]) -> None:
+    def _finish(self, exit_: Exit[object, object]) -> None:
         span, self.span = self.span, None
         if span is None:
             return
@@ -348,7 +346,7 @@ class _Traced(msgspec.Struct, eq=False):
         if self.is_own:
             _guard(span.end)
 
-    def _tell(self, span: Span, exit_: Exit[Any, Any], took: float) -> None:
+    def _tell(self, span: Span, exit_: Exit[object, object], took: float) -> None:
         content = self.tracer.instruments.content
         if isinstance(exit_, Failed):
             found = convention.fail(self.operation, exit_.cause)
@@ -368,7 +366,7 @@ class _Traced(msgspec.Struct, eq=False):
             self._measure(span, exit_, found, duration, took)
             self._record(span, exit_, found)
 
-    def _measure(self, span: Span, exit_: Exit[Any, Any], found: Attributes, duration: str, took: float) -> None:
+    def _measure(self, span: Span, exit_: Exit[object, object], found: Attributes, duration: str, took: float) -> None:
         histograms, operation, context = self.tracer.instruments.histograms, self.operation, self.context
         attributes = {name: value for name, value in self.data.attributes.items() if name in _OF_METRICS}
         attributes.update((name, value) for name, value in found.items() if name in _OF_METRICS)
@@ -380,14 +378,13 @@ class _Traced(msgspec.Struct, eq=False):
             histograms[convention.AGENT_REQUESTS].record(self.position.requests, named, context)
             histograms[convention.AGENT_CALLS].record(self.position.calls, named, context)
         elif isinstance(operation, (ModelCall, EmbeddingCall)) and isinstance(exit_, Succeeded):
-            self._count(found, attributes)
-            usage = None if self.tracer.instruments.prices is None else convention.usage_of(exit_.value)
-            if usage is not None:
-                self._charge(span, operation.info, usage, attributes)
+            self._measure_usage(span, operation.info, exit_.value, found, attributes)
 
-    def _count(self, found: Attributes, attributes: Attributes) -> None:
-        """Record the counts of the provider. Skip unknown counts, because they are not zero."""
-        instruments, kind = self.tracer.instruments, self.data.operation
+    def _measure_usage(
+        self, span: Span, info: ModelInfo, value: object, found: Attributes, attributes: Attributes
+    ) -> None:
+        """Record the counts of the provider, and their cost. Skip unknown counts, because they are not zero."""
+        instruments, kind, prices = self.tracer.instruments, self.data.operation, self.tracer.instruments.prices
         for attribute, counter in instruments.usage.items():
             count: Any = found.get(attribute)
             if count is None:
@@ -398,9 +395,10 @@ class _Traced(msgspec.Struct, eq=False):
             if kind == "chat":
                 counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, self.context)
 
-    def _charge(self, span: Span, info: ModelInfo, usage: Usage, attributes: Attributes) -> None:
-        instruments, prices = self.tracer.instruments, cast(PriceTable, self.tracer.instruments.prices)
-        if self.data.operation == "embeddings" and usage.output_tokens is None:
+        usage = None if prices is None else convention.usage_of(value)
+        if prices is None or usage is None:
+            return
+        if kind == "embeddings" and usage.output_tokens is None:
             usage = msgspec.structs.replace(usage, output_tokens=0)
         cost = prices.cost(info, usage)
         if cost is not None:
@@ -409,7 +407,7 @@ class _Traced(msgspec.Struct, eq=False):
 
     # -- content and events
 
-    def _record(self, span: Span, exit_: Exit[Any, Any], found: Attributes) -> None:
+    def _record(self, span: Span, exit_: Exit[object, object], found: Attributes) -> None:
         content, operation = self.tracer.instruments.content, self.operation
         if content.where == "span" and span.is_recording() and isinstance(exit_, Succeeded):
             _show(span, content.after(operation, exit_.value))

@@ -9,8 +9,7 @@ from fxai.ui.chunk import DONE, HEADERS, Chunk, ChunkEncoder, DataPart, StreamOp
 
 if TYPE_CHECKING:
     from fxai.ui.access import LOOPBACK, Access, Action, Authorize, Identify, bearer_token
-    from fxai.ui.ag_ui import AgUiEncoder, AgUiEvent, AgUiMessage, encode_ag_ui, to_ag_ui
-    from fxai.ui.ag_ui_request import RunInput
+    from fxai.ui.ag_ui import AgUiEncoder, AgUiEvent, AgUiMessage, RunInput, encode_ag_ui, to_ag_ui
     from fxai.ui.app import AppArgs, ChatApp, TurnAnswerer, chat_app
     from fxai.ui.app_options import AppOptions
     from fxai.ui.conversation import Conversation, ConversationSummary, Turn
@@ -89,8 +88,7 @@ __all__ = [
 # These modules require Starlette or are rarely needed, so they are imported at the first use of a name.
 _MODULES = {
     "access": "Access Action Authorize Identify LOOPBACK bearer_token",
-    "ag_ui": "AgUiEncoder AgUiEvent AgUiMessage encode_ag_ui to_ag_ui",
-    "ag_ui_request": "RunInput",
+    "ag_ui": "AgUiEncoder AgUiEvent AgUiMessage RunInput encode_ag_ui to_ag_ui",
     "app": "AppArgs ChatApp TurnAnswerer chat_app",
     "app_options": "AppOptions",
     "conversation": "Conversation ConversationSummary Turn",

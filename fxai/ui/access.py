@@ -22,6 +22,8 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Scope as HttpScope
 
+from fxai.ui.request import RefusedError
+
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine. Other machines cannot reach it by these names."""
 
@@ -69,23 +71,6 @@ def bearer_token(token: str, user: str = "user") -> Identify:
         return user if hmac.compare_digest(known.encode(), token.encode()) else None
 
     return identify
-
-
-class RefusedError(Exception):
-    """A refused request, with an HTTP status, a code for programs, and a sentence for people."""
-
-    def __init__(self, status: int, code: str, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.retry_after = retry_after
-        """Seconds until the client can try again. None if the client receives no number."""
-
-
-def unknown_conversation() -> RefusedError:
-    """Return the refusal of a missing conversation. A conversation of another user gets the same refusal."""
-    return RefusedError(404, "unknown", "the conversation does not exist")
 
 
 # -- hosts and origins

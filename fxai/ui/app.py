@@ -2,6 +2,7 @@
 
 An application is an ASGI application on Starlette. Each turn runs in a task of the application, not of its request, so
 that it can continue after the client disconnects. Every response reads the events of a turn from the stream store.
+If no event arrives for a while, the response sends a comment, so that proxies and clients keep the connection.
 
 >>> from fxai import Agent
 >>> from fxai.testing import ScriptedModel, text
@@ -34,7 +35,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Send
+from starlette.types import Receive, Scope, Send
 from starlette.types import Scope as HttpScope
 from typing_extensions import TypeAliasType, TypeVar, Unpack, override
 
@@ -59,26 +60,79 @@ from fxai.ui.access import (
     Action,
     Authorize,
     Identify,
-    RefusedError,
     TurnRate,
     check_host,
     check_origin,
     read_json_body,
-    unknown_conversation,
 )
-from fxai.ui.ag_ui import EVENT_HEADERS, NOTHING, AgUiEncoder, translate_stream
-from fxai.ui.ag_ui_request import RunInput
+from fxai.ui.ag_ui import EVENT_HEADERS, NOTHING, AgUiEncoder, RunInput, translate_stream
 from fxai.ui.app_options import AppOptions
-from fxai.ui.chat_job import Accept, ChatJob
 from fxai.ui.chunk import HEADERS, StreamOptions
 from fxai.ui.conversation import Conversation, ConversationSummary
 from fxai.ui.conversation_store import Conversations
-from fxai.ui.event_stream import EventStream
 from fxai.ui.page import page_file
-from fxai.ui.request import ChatRequest, Refusal, accept, is_id, read_sent
+from fxai.ui.request import ChatRequest, Refusal, RefusedError, accept, is_id, read_sent, unknown_conversation
 from fxai.ui.signal import Stop, UserReply
 from fxai.ui.stream_store import StreamStore
-from fxai.ui.turn import Answerer, ChatTurn, TurnPages
+from fxai.ui.turn import Accept, Answerer, ChatJob, ChatTurn, TurnPages
+
+_BEAT = b": \n\n"
+
+
+@final
+class EventStream(Response):
+    """A response whose body is a stream of events."""
+
+    def __init__(self, events: StreamOf[bytes, Any, None], headers: Mapping[str, str], heartbeat: float) -> None:
+        """Create a response from events. It sends a comment after `heartbeat` seconds without an event."""
+        self.status_code = 200
+        self.init_headers(headers)
+        self._events = events
+        self._heartbeat = heartbeat
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending = _Sending(send)
+
+        async def until_gone(scope: anyio.CancelScope) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            scope.cancel()
+
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(until_gone, group.cancel_scope)
+                group.start_soon(sending.beat, self._heartbeat)
+                async with self._events.iterate() as batches:
+                    async for batch in batches:
+                        await sending.send(batch)
+                await sending.send(b"", more=False)
+                group.cancel_scope.cancel()
+        except* OSError:  # the client disconnected
+            pass
+
+
+@final
+class _Sending(msgspec.Struct, eq=False):
+    """A sender of the pieces of a body, one at a time."""
+
+    to_client: Send
+    lock: anyio.Lock = msgspec.field(default_factory=lambda: anyio.Lock(fast_acquire=True))
+    sent: int = 0  # pieces
+
+    async def send(self, body: bytes, *, more: bool = True) -> None:
+        async with self.lock:
+            self.sent += 1
+            await self.to_client({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def beat(self, seconds: float) -> None:
+        while True:
+            before = self.sent
+            await anyio.sleep(seconds)
+            if self.sent == before:
+                await self.send(_BEAT)
+
 
 _A = TypeVar("_A")
 _R = TypeVar("_R", default=None)

@@ -84,6 +84,23 @@ class Refusal(msgspec.Struct, frozen=True):
         return f"{self.where}: {self.message}" if self.where else self.message
 
 
+class RefusedError(Exception):
+    """A refused request, with an HTTP status, a code for programs, and a sentence for people."""
+
+    def __init__(self, status: int, code: str, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.retry_after = retry_after
+        """Seconds until the client can try again. None if the client receives no number."""
+
+
+def unknown_conversation() -> RefusedError:
+    """Return the refusal of a missing conversation. A conversation of another user gets the same refusal."""
+    return RefusedError(404, "unknown", "the conversation does not exist")
+
+
 @final
 class RequestLimits(msgspec.Struct, frozen=True):
     """The limits for the data of a client.

@@ -173,7 +173,7 @@ class Peer:
 
     def serve(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> mcp.McpServer:
         """The server to open, for as long as the test takes."""
-        monkeypatch.setattr("fxai.mcp.stdio_client.ChildProcess.start", self.start)
+        monkeypatch.setattr("fxai.mcp.client_transport.ChildProcess.start", self.start)
         given: dict[str, Any] = {"name": "peer", "grace": 0.0, **options}
         return mcp.stdio("peer", **given)
 

@@ -56,14 +56,14 @@ from typing_extensions import override
 
 from fxai.effects.cancellation import is_bug, refuse_foreign
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
 from fxai.effects.fiber import run_fiber
 from fxai.effects.service import LIVE, Clock
 from fxai.mcp.server.server_options import Defect, ToolServerSettings
 from fxai.mcp.server.snapshot import ServedTool, Snapshot, title_as_hint
 from fxai.messages.message import FilePart, TextPart
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.display import in_line
 from fxai.tools.annotation import Title
 from fxai.tools.call import Call, Outcome
@@ -89,13 +89,13 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def success_result(encoded: Any, shown: Any) -> dict[str, Any]:
+def success_result(encoded: Any, shown: Any) -> JsonObject:
     """Return the result of a successful call, from its encoded value and its form for the model."""
     structured = {"structuredContent": encoded} if is_object(encoded) else {}
     return {"content": content_of(shown), **structured, "isError": False}
 
 
-def failure_result(encoded: Any, *, structured: bool) -> dict[str, Any]:
+def failure_result(encoded: Any, *, structured: bool) -> JsonObject:
     """Return the result of a call with a typed failure.
 
     `structured` must be False if the tool has an output schema, because clients validate structured content against it.
@@ -104,14 +104,14 @@ def failure_result(encoded: Any, *, structured: bool) -> dict[str, Any]:
     return {"content": [_text(text_of(encoded))], **structured_content, "isError": True}
 
 
-def content_of(shown: Any) -> list[dict[str, Any]]:
+def content_of(shown: Any) -> list[JsonObject]:
     """Return the content blocks of a JSON value. Data in the form of a file part becomes a file."""
     if shown is None:
         return []
     return _parts(shown) or [_text(text_of(shown))]
 
 
-def _parts(shown: Any) -> list[dict[str, Any]] | None:
+def _parts(shown: Any) -> list[JsonObject] | None:
     """Return the blocks of texts and files if the data contains a file. Return None for other data."""
     listed = [shown] if is_object(shown) else shown
     if not is_array(listed) or not any(is_object(one) and one.get("type") == "file" for one in listed):
@@ -123,11 +123,11 @@ def _parts(shown: Any) -> list[dict[str, Any]] | None:
     return [_text(part.text) if isinstance(part, TextPart) else _file(part) for part in parts]
 
 
-def _text(text: str) -> dict[str, Any]:
+def _text(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def _file(part: FilePart) -> dict[str, Any]:
+def _file(part: FilePart) -> JsonObject:
     name = part.file_name or "file"
     if not isinstance(part.data, bytes):
         return {"type": "resource_link", "uri": part.data.url, "name": name, "mimeType": part.media_type}
@@ -149,7 +149,7 @@ Refusal: TypeAlias = Denied | ApprovalExpired | ApprovalUnavailable
 _KEY: Final = "approval"
 _ANSWER: Final = "approve"
 _MOST: Final = 4096  # open questions; one more replaces the oldest
-_FORM: Final[dict[str, Any]] = {
+_FORM: Final[JsonObject] = {
     "type": "object",
     "properties": {_ANSWER: {"type": "boolean", "title": "Run it", "description": "Whether the call may run"}},
     "required": [_ANSWER],
@@ -169,7 +169,7 @@ class Approvals:
 
     async def check(
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: AnyTool
-    ) -> dict[str, Any] | Refusal | None:
+    ) -> JsonObject | Refusal | None:
         """Return None for an approved call. Otherwise return the refusal, or the result with the user's question."""
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if not _can_be_asked(ctx, is_modern=is_modern):
@@ -186,7 +186,7 @@ class Approvals:
             return _verdict(tool, (params.input_responses or {}).get(_KEY))
         return self._ask(question)
 
-    def _ask(self, question: str) -> dict[str, Any]:
+    def _ask(self, question: str) -> JsonObject:
         state = secrets.token_urlsafe(16)
         while len(self._open) >= _MOST:
             del self._open[next(iter(self._open))]
@@ -248,7 +248,7 @@ class Exchange:
         if self._calls:
             await self._ended.wait()
 
-    async def list_tools(self, ctx: _Context, params: PaginatedRequestParams | None) -> dict[str, Any]:
+    async def list_tools(self, ctx: _Context, params: PaginatedRequestParams | None) -> JsonObject:
         """Return the answer to `tools/list`, in pages if the settings require them."""
         documents = (await self._current()).documents
         if ctx.protocol_version in _TITLED_BY_HINT:
@@ -263,7 +263,7 @@ class Exchange:
         more = {"nextCursor": str(end)} if end < len(documents) else {}
         return {"tools": documents[start:end], **more, **_COMPLETE, "ttlMs": 0, "cacheScope": "private"}
 
-    async def call_tool(self, ctx: _Context, params: CallToolRequestParams) -> dict[str, Any]:
+    async def call_tool(self, ctx: _Context, params: CallToolRequestParams) -> JsonObject:
         """Return the answer to `tools/call`."""
         if self._calls >= self._settings.concurrency + self._settings.waiting:
             raise MCPError(_BUSY, "too many waiting calls. Call again later")
@@ -297,7 +297,7 @@ class Exchange:
 
     async def _run(
         self, snapshot: Snapshot, tool: ServedTool, ctx: _Context, params: CallToolRequestParams
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         arguments = params.arguments or {}
         call = snapshot.call(tool, arguments, str(ctx.request_id), emit=_progress(ctx))
         asks = await run_fiber(call.needs_approval(), snapshot.services)
@@ -318,7 +318,7 @@ class Exchange:
         if seconds is None:
             return call.effect
 
-        def start(services: ContextOf[Any]) -> EffectOf[Outcome, Any, Any]:
+        def start(services: AnyContext) -> EffectOf[Outcome, Any, Any]:
             clock: Clock = services.find(Clock, LIVE)
             call.deadline = clock.monotonic() + seconds
             return call.effect.timeout(seconds)
@@ -327,7 +327,7 @@ class Exchange:
 
     # -- the outcome of a call
 
-    def _answer(self, tool: ServedTool, ended: Exit[Outcome, Any]) -> dict[str, Any]:
+    def _answer(self, tool: ServedTool, ended: Exit[Outcome, Any]) -> JsonObject:
         if isinstance(ended, Failed):
             return failure_result(self._failure(tool, ended.cause), structured=not tool.gives_objects)
         outcome = ended.value
@@ -395,8 +395,8 @@ class _Server(Server[Any]):
     def create_initialization_options(
         self,
         notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
+        experimental_capabilities: dict[str, JsonObject] | None = None,
+        extensions: dict[str, JsonObject] | None = None,
     ) -> InitializationOptions:
         options = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)

@@ -17,6 +17,7 @@ import msgspec
 
 from fxai.effects.cause import Cause
 from fxai.mcp.settings import Concealed, Revealing
+from fxai.schema.data import JsonObject
 
 _LOCAL_HOSTS: Final = ("localhost:*", "127.0.0.1:*", "[::1]:*")
 _MIB: Final = 1 << 20
@@ -152,7 +153,7 @@ class HttpSettings(msgspec.Struct, frozen=True):
         Raises:
             ValueError: If an option has an invalid value, or if other machines could use the tools without protection.
         """
-        given: dict[str, Any] = dict(options)
+        given: JsonObject = dict(options)
         for lists in ("allowed_hosts", "allowed_origins"):
             if given.get(lists) is not None:
                 given[lists] = tuple(given[lists])
@@ -210,7 +211,7 @@ class HttpSettings(msgspec.Struct, frozen=True):
 
 def split_options(options: HttpServerOptions) -> tuple[ServerOptions, HttpOptions]:
     """Split options into the options of every server and the options of a server over HTTP."""
-    given: dict[str, Any] = dict(options)
+    given: JsonObject = dict(options)
     http = {name: given.pop(name) for name in HttpOptions.__annotations__ if name in given}
     return cast(ServerOptions, given), cast(HttpOptions, http)
 

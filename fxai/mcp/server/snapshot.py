@@ -20,13 +20,13 @@ import anyio
 import msgspec
 
 from fxai.effects.cause import Succeeded
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import EffectOf, Suspend, Within
 from fxai.effects.fiber import run_fiber
 from fxai.effects.layer import MemoMap, build_layer
 from fxai.effects.scope import NOTHING, Scope
 from fxai.mcp.tool_definition import HINTS
-from fxai.schema.data import copy_data, is_array, is_object
+from fxai.schema.data import JsonObject, copy_data, is_array, is_object
 from fxai.schema.document import relocate
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import lookup
@@ -47,7 +47,7 @@ class ServedTool(msgspec.Struct, frozen=True):
     """A tool in the form that a server offers."""
 
     tool: AnyTool
-    document: dict[str, Any]
+    document: JsonObject
     """The entry in `tools/list`, as a JSON value."""
     is_wrapped: bool
     """True if the parameters are the member `value` of the arguments."""
@@ -77,9 +77,9 @@ class ServedTool(msgspec.Struct, frozen=True):
         return arguments[_VALUE] if self.is_wrapped and list(arguments) == [_VALUE] else dict(arguments)
 
     @property
-    def input_schema(self) -> dict[str, Any]:
+    def input_schema(self) -> JsonObject:
         """The JSON Schema of the arguments."""
-        schema: dict[str, Any] = self.document["inputSchema"]
+        schema: JsonObject = self.document["inputSchema"]
         return schema
 
     @property
@@ -106,23 +106,23 @@ def served_tools(tools: Iterable[AnyTool]) -> dict[str, ServedTool]:
     return found
 
 
-def title_as_hint(document: dict[str, Any]) -> dict[str, Any]:
+def title_as_hint(document: JsonObject) -> JsonObject:
     """Return the document of a tool for clients that read its title only from the annotations."""
     if "title" not in document:
         return document
     return {**document, "annotations": {"title": document["title"], **document.get("annotations", {})}}
 
 
-def _object_document(document: Any) -> dict[str, Any]:
+def _object_document(document: Any) -> JsonObject:
     """Return the document with `"type": "object"` at its root, which MCP requires."""
     members = document if is_object(document) else {}
     return {"type": "object", **{key: value for key, value in members.items() if key != "type"}}
 
 
-def _value_document(parameters: JsonSchema) -> dict[str, Any]:
-    definitions: dict[str, Any] = {}
+def _value_document(parameters: JsonSchema) -> JsonObject:
+    definitions: JsonObject = {}
     inner = relocate(parameters.to_dict(), f"/properties/{_VALUE}", definitions, _VALUE)
-    whole: dict[str, Any] = {
+    whole: JsonObject = {
         "type": "object",
         "properties": {_VALUE: inner},
         "required": [_VALUE],
@@ -159,7 +159,7 @@ def _is_object_always(schema: Any, root: Any) -> bool:
     return _is_object_always(_target(schema, root), root)
 
 
-def _target(schema: dict[str, Any], root: Any) -> Any:
+def _target(schema: JsonObject, root: Any) -> Any:
     """Return the target of the reference of a schema, or None without a reference into the document."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
@@ -173,13 +173,13 @@ class Snapshot(msgspec.Struct, eq=False):
 
     bound: AnyBound
     tools: dict[str, ServedTool]
-    services: ContextOf[Any]
+    services: AnyContext
     scope: Scope
     running: int = 0
     is_replaced: bool = False
 
     @property
-    def documents(self) -> list[dict[str, Any]]:
+    def documents(self) -> list[JsonObject]:
         """The entries of `tools/list`."""
         return [tool.document for tool in self.tools.values()]
 
@@ -225,11 +225,11 @@ def open_snapshot(bound: AnyBound) -> EffectOf[Snapshot, Any, Any]:
             f"cannot serve {', '.join(foreign)}: another program answers their calls. Remove them with toolkit.omit(…)."
         )
 
-    def build(context: ContextOf[Any]) -> EffectOf[Snapshot, Any, Any]:
+    def build(context: AnyContext) -> EffectOf[Snapshot, Any, Any]:
         scope = Scope()
         memo = MemoMap.of(context)
 
-        def make(services: ContextOf[Any]) -> Snapshot:
+        def make(services: AnyContext) -> Snapshot:
             return Snapshot(bound, tools, memo.into(context.merge(services)), scope)
 
         tools = served_tools(bound.toolkit)

@@ -17,8 +17,8 @@ from fxai import Aspect, Destructive, Idempotent, Layer, Readonly, Strict, Tool,
 from fxai.annotations import CacheControl, DeferLoading, ExplicitNull, FindsTools
 from fxai.cli.target import read_tools
 from fxai.lint import RULES, Finding, Subject, handler_findings, lint
-from fxai.lint.contradiction import contradictions, width
 from fxai.lint.rule import PROVIDERS
+from fxai.lint.structure import contradictions, width
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema, Schema
 from tests.kit.every import every

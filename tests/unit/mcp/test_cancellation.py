@@ -12,9 +12,8 @@ import pytest
 from typing_extensions import override
 
 from fxai.mcp import McpLimits
-from fxai.mcp.http_client import _Raw
+from fxai.mcp.client_transport import _Raw, program_transport
 from fxai.mcp.settings import ServerProgram
-from fxai.mcp.stdio_client import program_transport
 from fxai.mcp.watch import Watch
 from tests.kit.journal import running_tasks, turns
 from tests.kit.mcp_peer import Peer, leaping
@@ -69,7 +68,7 @@ def test_a_program_is_ended_in_whichever_turn_it_is_cancelled(
                 await turns(3)
 
         monkeypatch.setattr(peer, "end", ended)
-        monkeypatch.setattr("fxai.mcp.stdio_client.ChildProcess.start", peer.start)
+        monkeypatch.setattr("fxai.mcp.client_transport.ChildProcess.start", peer.start)
         was_over = await cut(use(), [number, *again])
         assert peer.ended == peer.started
         return was_over

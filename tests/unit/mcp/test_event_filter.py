@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai.mcp.http_client import EventFilter
+from fxai.mcp.client_transport import EventFilter
 from tests.kit.every import every
 
 LINES = st.sampled_from([b"data: 1", b"data:{}", b"id: 5", b": note", b"event: message", b"", b"x"])

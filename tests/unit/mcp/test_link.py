@@ -196,7 +196,7 @@ def test_a_program_that_cannot_be_started_is_a_failure(monkeypatch: pytest.Monke
         raise PermissionError(13, "Permission denied", "peer")
 
     server = peer.serve(monkeypatch)
-    monkeypatch.setattr("fxai.mcp.stdio_client.ChildProcess.start", missing)
+    monkeypatch.setattr("fxai.mcp.client_transport.ChildProcess.start", missing)
     failure = failure_of(used(server, _names), backend)
 
     assert (failure.kind, failure.problem) == ("start", "cannot start 'peer': Permission denied ('peer')")

@@ -11,8 +11,8 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from fxai.mcp import McpLimits
+from fxai.mcp.client_transport import program_transport
 from fxai.mcp.settings import ServerProgram
-from fxai.mcp.stdio_client import program_transport
 from fxai.mcp.watch import Watch
 from tests.kit.mcp_peer import Peer
 
@@ -25,7 +25,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> Peer:
     """A program that does nothing by itself."""
     peer = Peer()
     peer.on = {}
-    monkeypatch.setattr("fxai.mcp.stdio_client.ChildProcess.start", peer.start)
+    monkeypatch.setattr("fxai.mcp.client_transport.ChildProcess.start", peer.start)
     return peer
 
 
@@ -52,7 +52,7 @@ async def test_what_is_sent_is_one_line_of_what_was_said(peer: Peer) -> None:
 @pytest.mark.anyio
 async def test_what_was_accepted_is_written_before_the_end(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that was taken when the block is left still reaches the program."""
-    monkeypatch.setattr("fxai.mcp.stdio_client._FLUSH", 20)
+    monkeypatch.setattr("fxai.mcp.client_transport._FLUSH", 20)
     heard_at_end: list[int] = []
     end = peer.end
 
@@ -94,7 +94,7 @@ async def test_while_it_ends_its_output_is_drained(peer: Peer, monkeypatch: pyte
 @pytest.mark.anyio
 async def test_one_that_reads_no_more_is_left_all_the_same(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it never takes is waited for only a while."""
-    monkeypatch.setattr("fxai.mcp.stdio_client._FLUSH", 0.01)
+    monkeypatch.setattr("fxai.mcp.client_transport._FLUSH", 0.01)
     peer.is_mute = True
     with anyio.fail_after(20):
         async with program_transport(PROGRAM, Watch(McpLimits())) as (_, writing):

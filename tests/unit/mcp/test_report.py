@@ -11,9 +11,9 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from fxai.mcp import McpError
-from fxai.mcp.http_client import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
-from fxai.mcp.report import REOPEN, Report, leaf
+from fxai.mcp.client_transport import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
 from fxai.mcp.result import LinkError
+from fxai.mcp.session import REOPEN, Report, leaf
 from fxai.mcp.settings import LIMITS, Address, ServerProgram, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch
 from tests.kit.every import every

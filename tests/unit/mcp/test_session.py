@@ -99,7 +99,7 @@ class Desk:
             def __init__(self, transport: Any = None, **given: Any) -> None:
                 super().__init__(transport=transport or httpx2.MockTransport(desk.handle), **given)
 
-        monkeypatch.setattr("fxai.mcp.http_client.httpx2.AsyncClient", InMemory)
+        monkeypatch.setattr("fxai.mcp.client_transport.httpx2.AsyncClient", InMemory)
         chosen: dict[str, Any] = {"mode": "legacy", **options}
         return mcp.http("http://desk/mcp", **chosen)
 

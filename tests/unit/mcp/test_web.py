@@ -18,7 +18,7 @@ from typing_extensions import override
 from fxai import fx, mcp
 from fxai.effects import EffectOf, Succeeded
 from fxai.mcp import Connection, McpLimits
-from fxai.mcp.http_client import _Raw
+from fxai.mcp.client_transport import _Raw
 from fxai.mcp.watch import Watch
 from tests.kit.every import every
 from tests.kit.mcp_peer import failure_of, used
@@ -116,7 +116,7 @@ def serving(
         def __init__(self, transport: Any = None, **given: Any) -> None:
             super().__init__(transport=transport or httpx2.MockTransport(handle), **given)
 
-    monkeypatch.setattr("fxai.mcp.http_client.httpx2.AsyncClient", InMemory)
+    monkeypatch.setattr("fxai.mcp.client_transport.httpx2.AsyncClient", InMemory)
     given: dict[str, Any] = {"mode": "legacy", **options}
     return mcp.http("http://localhost/mcp", **given), heard
 

@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 from fxai import Agent, fx
 from fxai.testing import ScriptedModel, text
 from fxai.ui import ChatApp, StreamStore, chat_app
-from fxai.ui.access import RefusedError, TurnRate, is_host_allowed, read_json_body
+from fxai.ui.access import TurnRate, is_host_allowed, read_json_body
+from fxai.ui.request import RefusedError
 from tests.kit.every import every
 
 

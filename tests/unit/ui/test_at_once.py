@@ -25,7 +25,7 @@ from fxai.ui import (
     accept,
     chat_app,
 )
-from fxai.ui.chat_job import ChatJob
+from fxai.ui.turn import ChatJob
 
 PARTS = (TextStart("t"), TextDelta("t", "Hello."), TextEnd("t"), Finish("stop"))
 

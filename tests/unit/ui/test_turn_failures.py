@@ -32,7 +32,7 @@ from fxai.ui import (
     UIMessage,
 )
 from fxai.ui import Turn as KeptTurn
-from fxai.ui.chat_job import ChatJob
+from fxai.ui.turn import ChatJob
 from tests.kit.every import every
 
 _A = TypeVar("_A")
