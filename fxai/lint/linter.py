@@ -10,8 +10,9 @@ tools must differ in the requests to each provider.
 
 >>> print(*wording_findings(Subject.of([Tool.make("ping")])))
 ping /description: warning tool-undescribed: the tool has no description. Describe its purpose, its use, and its result.
->>> [found.code for found in name_findings(Subject.of([Tool.make("a.b"), Tool.make("a__b")]))]
-['name-renamed', 'name-collision']
+>>> tools = [Tool.make(name, description=f"Does {name}.") for name in ("a.b", "a__b")]
+>>> [found.code for found in lint(Subject.of(tools))]
+['name-collision']
 
 A layer must have one handler for each tool, no handler for other tools, and the services that its handlers require.
 
@@ -53,6 +54,19 @@ from fxai.tools.tool_info import example_faults
 _RENAME = "Rename one of them with tool.rename(…) or toolkit.prefix(…)."
 
 
+Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
+"""Yields the findings of some rules for all tools."""
+
+_CHECKS: Final[list[Check]] = []
+
+
+def check(rule: Check) -> Check:
+    """Add a check to the linter. The checks run in the order of this module."""
+    _CHECKS.append(rule)
+    return rule
+
+
+@check
 def number_findings(subject: Subject) -> Iterator[Finding]:
     """Yield a finding if the number of tools is zero, or too large for a provider."""
     number = len(subject.entries)
@@ -70,6 +84,7 @@ def number_findings(subject: Subject) -> Iterator[Finding]:
             )
 
 
+@check
 def name_findings(subject: Subject) -> Iterator[Finding]:
     """Yield the problems of the names of tools."""
     alike: dict[str, str] = {}
@@ -78,31 +93,33 @@ def name_findings(subject: Subject) -> Iterator[Finding]:
         if name != name.strip() or not name.isprintable():
             problem = f"{name!r} starts or ends with a space, or contains invisible characters"
             yield RULES["name-odd"].finding(name, "/name", problem, "Use letters, digits, '_', and '-'.")
-        yield from _name_changes(entry.tool, subject.providers)
         before = alike.setdefault(name.casefold().replace("-", "_"), name)
         if before != name:
             problem = f"{name!r} and {before!r} differ only in case, or in '-' and '_'"
             yield RULES["name-alike"].finding(name, "/name", problem, _RENAME)
-    yield from _collisions(subject)
 
 
-def _name_changes(tool: AnyTool, providers: tuple[Provider, ...]) -> Iterator[Finding]:
-    if tool.provider is not None:
-        return
-    for provider in providers:
-        sent = provider.names.of(tool.name)
-        if len(tool.name) > provider.names.length:
-            most = provider.names.length
-            problem = f"{len(tool.name)} characters, but {provider.name} accepts {most}, so fxai sends {sent!r}"
-            yield RULES["name-too-long"].finding(tool.name, "/name", problem, f"Use at most {most} characters.")
-    short = [provider for provider in providers if len(tool.name) <= provider.names.length]
-    for wire in dict.fromkeys(provider.names.of(tool.name) for provider in short):
-        if wire != tool.name:
-            where = " and ".join(provider.name for provider in short if provider.names.of(tool.name) == wire)
-            remedy = "No action is necessary: fxai translates the name in calls back."
-            yield RULES["name-renamed"].finding(tool.name, "/name", f"fxai sends {where} the name {wire!r}", remedy)
+@check
+def _name_changes(subject: Subject) -> Iterator[Finding]:
+    for entry in subject.entries:
+        tool = entry.tool
+        if tool.provider is not None:
+            continue
+        for provider in subject.providers:
+            sent = provider.names.of(tool.name)
+            if len(tool.name) > provider.names.length:
+                most = provider.names.length
+                problem = f"{len(tool.name)} characters, but {provider.name} accepts {most}, so fxai sends {sent!r}"
+                yield RULES["name-too-long"].finding(tool.name, "/name", problem, f"Use at most {most} characters.")
+        short = [provider for provider in subject.providers if len(tool.name) <= provider.names.length]
+        for wire in dict.fromkeys(provider.names.of(tool.name) for provider in short):
+            if wire != tool.name:
+                where = " and ".join(provider.name for provider in short if provider.names.of(tool.name) == wire)
+                remedy = "No action is necessary: fxai translates the name in calls back."
+                yield RULES["name-renamed"].finding(tool.name, "/name", f"fxai sends {where} the name {wire!r}", remedy)
 
 
+@check
 def _collisions(subject: Subject) -> Iterator[Finding]:
     clashes: dict[tuple[str, str, str], list[str]] = {}
     for provider in subject.providers:
@@ -119,8 +136,9 @@ def _collisions(subject: Subject) -> Iterator[Finding]:
         yield RULES["name-collision"].finding(name, "/name", problem, _RENAME)
 
 
+@check
 def wording_findings(subject: Subject) -> Iterator[Finding]:
-    """Yield the problems of descriptions: missing, repeated, or too long."""
+    """Yield the problems of the descriptions of tools: missing, or repeated."""
     first: dict[str, str] = {}
     for entry in subject.entries:
         name, problem = entry.tool.name, entry.description.strip()
@@ -132,33 +150,42 @@ def wording_findings(subject: Subject) -> Iterator[Finding]:
         elif first.setdefault(problem, name) != name:
             message = f"the tool has the same description as {first[problem]!r}"
             yield RULES["description-doubled"].finding(name, "/description", message, "Describe how they differ.")
-        yield from _long_description(entry, problem, subject)
-        yield from _missing_descriptions(entry)
 
 
-def _long_description(entry: Entry, problem: str, subject: Subject) -> Iterator[Finding]:
-    for api in (api for provider in subject.providers for api in provider.apis):
-        most = api.longest_description
-        if most is not None and len(problem) > most:
-            message = f"{len(problem):,} characters, but {api.name} accepts {most:,}, so fxai omits the end"
-            remedy = "Shorten it, or move a part to the agent's instructions."
-            yield RULES["description-too-long"].finding(entry.tool.name, "/description", message, remedy)
-
-
-def _missing_descriptions(entry: Entry) -> Iterator[Finding]:
-    for location in walk(entry.document):
-        values = location.schema.get("enum")
-        has_one_value = "const" in location.schema or (is_array(values) and len(values) == 1)
-        if location.name is None or location.around or has_one_value:
+@check
+def _long_description(subject: Subject) -> Iterator[Finding]:
+    for entry in subject.entries:
+        if not entry.asked:
             continue
-        if _has_description(location.schema, entry.document):
+        problem = entry.description.strip()
+        for api in (api for provider in subject.providers for api in provider.apis):
+            most = api.longest_description
+            if most is not None and len(problem) > most:
+                message = f"{len(problem):,} characters, but {api.name} accepts {most:,}, so fxai omits the end"
+                remedy = "Shorten it, or move a part to the agent's instructions."
+                yield RULES["description-too-long"].finding(entry.tool.name, "/description", message, remedy)
+
+
+@check
+def _missing_descriptions(subject: Subject) -> Iterator[Finding]:
+    for entry in subject.entries:
+        if not entry.asked:
             continue
-        written = 'Use Annotated[…, msgspec.Meta(description="…")], or describe it in the docstring of the function.'
-        remedy = written if entry.derived else 'Add "description": "…".'
-        at = f"/parameters{location.pointer}"
-        yield RULES["parameter-undescribed"].finding(
-            entry.tool.name, at, f"{location.name!r} has no description", remedy
-        )
+        for location in walk(entry.document):
+            values = location.schema.get("enum")
+            has_one_value = "const" in location.schema or (is_array(values) and len(values) == 1)
+            if location.name is None or location.around or has_one_value:
+                continue
+            if _has_description(location.schema, entry.document):
+                continue
+            written = (
+                'Use Annotated[…, msgspec.Meta(description="…")], or describe it in the docstring of the function.'
+            )
+            remedy = written if entry.derived else 'Add "description": "…".'
+            at = f"/parameters{location.pointer}"
+            yield RULES["parameter-undescribed"].finding(
+                entry.tool.name, at, f"{location.name!r} has no description", remedy
+            )
 
 
 def _has_description(schema: Any, document: Any) -> bool:
@@ -173,39 +200,80 @@ def _has_description(schema: Any, document: Any) -> bool:
     return any(is_object(branch) and _has_description(branch, document) for union in unions for branch in union)
 
 
-def attribute_findings(subject: Subject) -> Iterator[Finding]:
-    """Yield the problems of annotations, examples of calls, and options for providers."""
+check(structure_findings)
+check(strict_findings)
+
+
+@check
+def _annotations(subject: Subject) -> Iterator[Finding]:
     for entry in subject.entries:
-        yield from _annotations(entry)
-        yield from _examples(entry)
-        yield from _options(entry)
+        tool, given = entry.tool, entry.tool.annotations
+        if tool.get(Readonly) is True and Destructive in given and tool.get(Destructive) is True:
+            message = "the tool changes nothing (Readonly) but can destroy data (Destructive)"
+            at = "/annotations/destructive"
+            yield RULES["annotation-contradiction"].finding(tool.name, at, message, "Remove one of the annotations.")
+
+
+@check
+def _examples(subject: Subject) -> Iterator[Finding]:
+    for entry in subject.entries:
+        tool = entry.tool
+        for index, example in enumerate(tool.input_examples if entry.sound else ()):
+            if callable(tool.validation):
+                checked = tool.validation(example.parameters)
+                faults = as_decode_failure(checked.failure()).faults if isinstance(checked, Failure) else ()
+            else:
+                faults = example_faults(tool, example.parameters)
+            for fault in faults:
+                at = f"/input_examples/{index}{fault.pointer}"
+                message = f"expected {fault.expected}, found {fault.found}"
+                remedy = (
+                    "Correct the example. Models learn from it, and anthropic rejects requests with invalid examples."
+                )
+                yield RULES["input-example-misfit"].finding(tool.name, at, message, remedy)
+
+
+@check
+def _options(subject: Subject) -> Iterator[Finding]:
+    known = (*PROVIDERS, *OTHERS)
+    for entry in subject.entries:
+        for name in entry.tool.provider_options:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                remedy = f"Did you mean {near[0]!r}?" if near else f"Known providers: {', '.join(known)}."
+                at = pointer_to("/provider_options", name)
+                message = f"unknown provider {name!r}, so these options have no effect"
+                yield RULES["provider-unknown"].finding(entry.tool.name, at, message, remedy)
+
+
+@check
+def _cache_marks(subject: Subject) -> Iterator[Finding]:
     for provider in subject.providers:
-        yield from _cache_marks(subject, provider)
-        yield from _deferred_tools(subject, provider)
+        loaded = [entry for entry in subject.entries if not _effective(entry, provider, DeferLoading)]
+        marked = [entry.tool.name for entry in loaded if _effective(entry, provider, CacheControl) is not None]
+        most = provider.most_marks
+        if most is None or len(marked) <= most:
+            continue
+        for name in marked[:-most]:
+            message = f"{len(marked)} tools have cache marks, but {provider.name} accepts {most} marks in one request"
+            remedy = "Mark only the last tool. A mark also covers the tools before it."
+            yield RULES["cache-marks"].finding(name, "/annotations/cache_control", message, remedy)
 
 
-def _cache_marks(subject: Subject, provider: Provider) -> Iterator[Finding]:
-    loaded = [entry for entry in subject.entries if not _effective(entry, provider, DeferLoading)]
-    marked = [entry.tool.name for entry in loaded if _effective(entry, provider, CacheControl) is not None]
-    most = provider.most_marks
-    if most is None or len(marked) <= most:
-        return
-    for name in marked[:-most]:
-        message = f"{len(marked)} tools have cache marks, but {provider.name} accepts {most} marks in one request"
-        remedy = "Mark only the last tool. A mark also covers the tools before it."
-        yield RULES["cache-marks"].finding(name, "/annotations/cache_control", message, remedy)
-
-
-def _deferred_tools(subject: Subject, provider: Provider) -> Iterator[Finding]:
-    tools = [entry.tool for entry in subject.entries]
-    hosted = (tool.provider.id for tool in tools if tool.provider is not None)
-    if any(tool.get(FindsTools) for tool in tools) or any(name.startswith(provider.tool_search) for name in hosted):
-        return
-    for entry in subject.entries:
-        if _effective(entry, provider, DeferLoading):
-            message = f"the tool is deferred, but no tool search can find it at {provider.name}"
-            remedy = f"Add {provider.name}.tool_search() to the tools, or do not defer the tool."
-            yield RULES["tool-search-missing"].finding(entry.tool.name, "/annotations/defer_loading", message, remedy)
+@check
+def _deferred_tools(subject: Subject) -> Iterator[Finding]:
+    for provider in subject.providers:
+        tools = [entry.tool for entry in subject.entries]
+        hosted = (tool.provider.id for tool in tools if tool.provider is not None)
+        if any(tool.get(FindsTools) for tool in tools) or any(name.startswith(provider.tool_search) for name in hosted):
+            continue
+        for entry in subject.entries:
+            if _effective(entry, provider, DeferLoading):
+                message = f"the tool is deferred, but no tool search can find it at {provider.name}"
+                remedy = f"Add {provider.name}.tool_search() to the tools, or do not defer the tool."
+                yield RULES["tool-search-missing"].finding(
+                    entry.tool.name, "/annotations/defer_loading", message, remedy
+                )
 
 
 def _effective(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
@@ -213,52 +281,6 @@ def _effective(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
     options = entry.tool.provider_options.get(provider.name)
     own: Any = options.get(key.name) if is_object(options) else None
     return entry.tool.get(key) if own is None else own
-
-
-def _annotations(entry: Entry) -> Iterator[Finding]:
-    tool, given = entry.tool, entry.tool.annotations
-    if tool.get(Readonly) is True and Destructive in given and tool.get(Destructive) is True:
-        message = "the tool changes nothing (Readonly) but can destroy data (Destructive)"
-        at = "/annotations/destructive"
-        yield RULES["annotation-contradiction"].finding(tool.name, at, message, "Remove one of the annotations.")
-
-
-def _examples(entry: Entry) -> Iterator[Finding]:
-    tool = entry.tool
-    for index, example in enumerate(tool.input_examples if entry.sound else ()):
-        if callable(tool.validation):
-            checked = tool.validation(example.parameters)
-            faults = as_decode_failure(checked.failure()).faults if isinstance(checked, Failure) else ()
-        else:
-            faults = example_faults(tool, example.parameters)
-        for fault in faults:
-            at = f"/input_examples/{index}{fault.pointer}"
-            message = f"expected {fault.expected}, found {fault.found}"
-            remedy = "Correct the example. Models learn from it, and anthropic rejects requests with invalid examples."
-            yield RULES["input-example-misfit"].finding(tool.name, at, message, remedy)
-
-
-def _options(entry: Entry) -> Iterator[Finding]:
-    known = (*PROVIDERS, *OTHERS)
-    for name in entry.tool.provider_options:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            remedy = f"Did you mean {near[0]!r}?" if near else f"Known providers: {', '.join(known)}."
-            at = pointer_to("/provider_options", name)
-            message = f"unknown provider {name!r}, so these options have no effect"
-            yield RULES["provider-unknown"].finding(entry.tool.name, at, message, remedy)
-
-
-Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
-
-_CHECKS: Final[tuple[Check, ...]] = (
-    number_findings,
-    name_findings,
-    wording_findings,
-    structure_findings,
-    strict_findings,
-    attribute_findings,
-)
 
 
 def lint(subject: Subject, level: Severity = "warning") -> tuple[Finding, ...]:
@@ -298,14 +320,10 @@ def handler_findings(
         layer: The layer.
         explain: Function that describes why the layer could not be built. Default: use the failure or defect itself.
     """
-    return fx.scoped(layer.build()).exit().map(lambda end: tuple(_findings(tools, end, explain or _reason)))
+    return fx.scoped(layer.build()).exit().map(lambda end: tuple(_findings(tools, end, explain)))
 
 
-def _reason(cause: Cause[Any]) -> tuple[str, str]:
-    return str(cause.squash()), "Make the layer work on this machine, or check without the layer."
-
-
-def _findings(tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explain: Explain) -> Iterator[Finding]:
+def _findings(tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explain: Explain | None) -> Iterator[Finding]:
     if isinstance(end, Succeeded):
         yield from _handler_mismatches(tools, end.value)
         for tool, service in missing_services(tools, end.value):
@@ -319,7 +337,8 @@ def _findings(tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explai
         yield from (_finding("handler-doubled", name) for name in error.doubled)
         yield from (_finding("handler-extra", name) for name in error.extra)
     if not any((*error.missing, *error.doubled, *error.extra) for error in errors):
-        message, remedy = explain(end.cause)
+        remedy = "Make the layer work on this machine, or check without the layer."
+        message, remedy = (str(end.cause.squash()), remedy) if explain is None else explain(end.cause)
         yield RULES["layer-failed"].finding(None, "", f"the layer failed: {message}", remedy)
 
 

@@ -61,15 +61,20 @@ _COUNTED: Final = ("Length", "Items", "Properties", "Contains")
 
 def contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield each reason why no value is valid, as a keyword and a text."""
-    for reason in (
-        _count_bounds,
-        _number_bounds,
-        _property_bounds,
-        _item_bounds,
-        _type_conflict,
-        _pattern_length,
-    ):
+    for reason in _REASONS:
         yield from reason(schema)
+
+
+Reasons: TypeAlias = Callable[[JsonObject], Iterator[tuple[str, str]]]
+"""Yields reasons of one kind why no value is valid for a schema, each as a keyword and a text."""
+
+_REASONS: Final[list[Reasons]] = []
+
+
+def contradiction(reasons: Reasons) -> Reasons:
+    """Add a kind of contradiction to the search."""
+    _REASONS.append(reasons)
+    return reasons
 
 
 def _number(schema: JsonObject, keyword: str) -> float | None:
@@ -77,6 +82,7 @@ def _number(schema: JsonObject, keyword: str) -> float | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
+@contradiction
 def _count_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     for least, most in ((f"min{noun}", f"max{noun}") for noun in _COUNTED):
         low, high = _number(schema, least), _number(schema, most)
@@ -84,8 +90,12 @@ def _count_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
             yield least, f"{least} {low} is greater than {most} {high}"
 
 
+@contradiction
 def _number_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
-    step = _step(schema)
+    given = _number(schema, "multipleOf")
+    step = _exact(given) if given is not None and given > 0 else None
+    if schema.get("type") == "integer":  # the valid numbers are the integers among the multiples
+        step = Fraction(1) if step is None else Fraction(step.numerator)
     for least, most in product(("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         low, high = _number(schema, least), _number(schema, most)
         if low is None or high is None:
@@ -110,15 +120,7 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def _step(schema: JsonObject) -> Fraction | None:
-    """Return the step between valid numbers, or None if any number is valid."""
-    given = _number(schema, "multipleOf")
-    step = _exact(given) if given is not None and given > 0 else None
-    if schema.get("type") != "integer":
-        return step
-    return Fraction(1) if step is None else Fraction(step.numerator)  # the integers among the multiples
-
-
+@contradiction
 def _property_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     properties: JsonObject = schema["properties"] if is_object(schema.get("properties")) else {}
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []
@@ -134,6 +136,7 @@ def _property_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
         yield "minProperties", f"the schema allows only {len(properties)} properties, but minProperties is {least}"
 
 
+@contradiction
 def _item_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     if schema.get("enum") == []:
         yield "enum", "the enum is empty"
@@ -146,6 +149,7 @@ def _item_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
         yield "minItems", f"the items are unique and have {len(values)} values, but minItems is {least}"
 
 
+@contradiction
 def _type_conflict(schema: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield a reason if the schema and its allOf have no type in common."""
     left: set[str] | None = None
@@ -163,6 +167,7 @@ def _type_conflict(schema: JsonObject) -> Iterator[tuple[str, str]]:
             return
 
 
+@contradiction
 def _pattern_length(schema: JsonObject) -> Iterator[tuple[str, str]]:
     pattern, low, high = schema.get("pattern"), _number(schema, "minLength"), _number(schema, "maxLength")
     if not isinstance(pattern, str) or (low is None and high is None):
@@ -237,20 +242,16 @@ def keyword_findings(tool: str, location: Subschema) -> Iterator[Finding]:
     for keyword, value in location.schema.items():
         at = pointer_to(f"/parameters{location.pointer}", keyword)
         if keyword in _keywords_of(location.dialect):
-            yield from _without_effect(tool, at, keyword, location.schema)
+            kind = KINDS.get(keyword)
+            types = location.schema.get("type")
+            names = [str(name) for name in (types if is_array(types) else [types])]
+            if kind is None or types is None or _TYPES[kind].intersection(names):
+                continue
+            listed = " or ".join(names)
+            problem = f"{keyword!r} applies to {kind}, but the type is {listed}"
+            yield RULES["keyword-without-effect"].finding(tool, at, problem, "Remove the keyword, or correct the type.")
         elif keyword not in _HARMLESS and not keyword.startswith(("x-", "x_", "$")):
             yield _unknown_keyword(tool, at, keyword, value, location)
-
-
-def _without_effect(tool: str, at: str, keyword: str, schema: JsonObject) -> Iterator[Finding]:
-    kind = KINDS.get(keyword)
-    types = schema.get("type")
-    names = [str(name) for name in (types if is_array(types) else [types])]
-    if kind is None or types is None or _TYPES[kind].intersection(names):
-        return
-    listed = " or ".join(names)
-    problem = f"{keyword!r} applies to {kind}, but the type is {listed}"
-    yield RULES["keyword-without-effect"].finding(tool, at, problem, "Remove the keyword, or correct the type.")
 
 
 def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, location: Subschema) -> Finding:
@@ -310,8 +311,23 @@ def structure_findings(subject: Subject) -> Iterator[Finding]:
         if entry.sound:
             yield from _request_findings(entry, subject.providers)
         declared: Declared = {}
+        name = entry.tool.name
         for location in walk(entry.document):
-            yield from _location(entry, location, declared)
+            if not entry.derived:
+                yield from keyword_findings(name, location)
+            yield from required_findings(name, location, entry.document, declared)
+            if is_untyped(location):
+                what = repr(location.name) if location.name is not None else "an item"
+                remedy = "Use a type that is narrower than Any." if entry.derived else 'Add a "type".'
+                severity: Severity | None = "info" if entry.derived else None
+                message = f"{what} has no type, so any value is valid"
+                yield RULES["untyped"].finding(name, f"/parameters{location.pointer}", message, remedy, severity)
+            for keyword, message in contradictions(location.schema):
+                at = f"/parameters{location.pointer}/{keyword}"
+                kind = KINDS.get(keyword, "values").removesuffix("s")
+                yield RULES["unsatisfiable"].finding(name, at, f"no {kind} is valid: {message}", "Correct one of them.")
+            if entry.sound:
+                yield from fitting_findings(name, location, entry.document)
 
 
 def document_findings(tool: str, document: Any) -> Iterator[Finding]:
@@ -358,25 +374,6 @@ def _request_findings(entry: Entry, providers: tuple[Provider, ...]) -> Iterator
                 yield RULES["property-name"].finding(name, f"/parameters{rewrite.pointer}", message, remedy)
 
 
-def _location(entry: Entry, location: Subschema, declared: Declared) -> Iterator[Finding]:
-    name = entry.tool.name
-    if not entry.derived:
-        yield from keyword_findings(name, location)
-    yield from required_findings(name, location, entry.document, declared)
-    if is_untyped(location):
-        what = repr(location.name) if location.name is not None else "an item"
-        remedy = "Use a type that is narrower than Any." if entry.derived else 'Add a "type".'
-        severity: Severity | None = "info" if entry.derived else None
-        message = f"{what} has no type, so any value is valid"
-        yield RULES["untyped"].finding(name, f"/parameters{location.pointer}", message, remedy, severity)
-    for keyword, message in contradictions(location.schema):
-        at = f"/parameters{location.pointer}/{keyword}"
-        kind = KINDS.get(keyword, "values").removesuffix("s")
-        yield RULES["unsatisfiable"].finding(name, at, f"no {kind} is valid: {message}", "Correct one of them.")
-    if entry.sound:
-        yield from fitting_findings(name, location, entry.document)
-
-
 def is_untyped(location: Subschema) -> bool:
     """Return True if the schema of a parameter or an item has no type."""
     return not location.around and location.keyword in _VALUES and not _DESCRIPTIVE.intersection(location.schema)
@@ -395,18 +392,12 @@ def required_findings(tool: str, location: Subschema, document: Any, declared: D
     patterned = any(schema.get("patternProperties") for schema in schemas)
     for index, name in enumerate(required):
         if isinstance(name, str) and name not in known and not patterned:
-            near = _near(name, known) if index < _MOST_LOOKED_FOR else []
+            is_small = index < _MOST_LOOKED_FOR and len(known) <= _MOST_LOOKED_FOR
+            near = difflib.get_close_matches(name[:_LONGEST], known, n=1) if is_small else []
             remedy = f"Did you mean {near[0]!r}?" if near else "Declare it in properties, or remove it."
             at = f"/parameters{location.pointer}/required/{index}"
             message = f"{name!r} is required, but no property has this name"
             yield RULES["required-unknown"].finding(tool, at, message, remedy)
-
-
-def _near(name: str, known: set[str]) -> list[str]:
-    """Return the most similar property, unless the schema has too many properties for the search."""
-    from difflib import get_close_matches
-
-    return get_close_matches(name[:_LONGEST], known, n=1) if len(known) <= _MOST_LOOKED_FOR else []
 
 
 def _declared_properties(schema: Any, document: Any, seen: set[int]) -> set[str]:
@@ -511,35 +502,32 @@ def strict_findings(subject: Subject) -> Iterator[Finding]:
     """Yield the reasons why tools have no strict form. Skip tools that turn strict mode off."""
     for entry in subject.entries:
         whole = is_object(entry.document) and entry.document.get("type") == "object"
-        if entry.sound and entry.asked and whole and entry.tool.get(Strict) is not False:
-            yield from _strict_findings(entry, subject)
-
-
-def _strict_findings(entry: Entry, subject: Subject) -> Iterator[Finding]:
-    asked = entry.tool.get(Strict) is True
-    severity: Severity | None = "error" if asked else None
-    document = JsonSchema.trust(entry.document)
-    impossible: dict[UnsupportedFeature, list[str]] = {}
-    weakened: dict[Weakening, list[str]] = {}
-    known = _known_keywords(entry, asked=asked)
-    for provider in subject.providers:
-        form = strict_form(document, provider.strict, explicit_null=entry.tool.get(ExplicitNull))
-        if isinstance(form, Success):
-            for weak in form.unwrap().weakened:
-                weakened.setdefault(weak, []).append(provider.name)
-        else:
-            for feature in form.failure():
-                impossible.setdefault(feature, []).append(provider.name)
-    for feature, providers in impossible.items():
-        message = f"the tool has no strict form for {' and '.join(providers)}: {_strict_reason(feature)}"
-        at, remedy = f"/parameters{feature.pointer}", _ASKED if asked else _MEANT
-        if feature.keyword not in known.get(feature.pointer, ()):
-            yield RULES["strict-impossible"].finding(entry.tool.name, at, message, remedy, severity)
-    for weak, providers in weakened.items():
-        message = f"strict mode of {' and '.join(providers)} cannot enforce this: {_strict_reason(weak)}"
-        at, remedy = f"/parameters{weak.pointer}", _APART if weak.reason == NULL_LOST else _CHECKED
-        if weak.keyword not in known.get(weak.pointer, ()):
-            yield RULES["strict-weakened"].finding(entry.tool.name, at, message, remedy)
+        if not (entry.sound and entry.asked and whole) or entry.tool.get(Strict) is False:
+            continue
+        asked = entry.tool.get(Strict) is True
+        severity: Severity | None = "error" if asked else None
+        document = JsonSchema.trust(entry.document)
+        impossible: dict[UnsupportedFeature, list[str]] = {}
+        weakened: dict[Weakening, list[str]] = {}
+        known = _known_keywords(entry, asked=asked)
+        for provider in subject.providers:
+            form = strict_form(document, provider.strict, explicit_null=entry.tool.get(ExplicitNull))
+            if isinstance(form, Success):
+                for weak in form.unwrap().weakened:
+                    weakened.setdefault(weak, []).append(provider.name)
+            else:
+                for feature in form.failure():
+                    impossible.setdefault(feature, []).append(provider.name)
+        for feature, providers in impossible.items():
+            message = f"the tool has no strict form for {' and '.join(providers)}: {_strict_reason(feature)}"
+            at, remedy = f"/parameters{feature.pointer}", _ASKED if asked else _MEANT
+            if feature.keyword not in known.get(feature.pointer, ()):
+                yield RULES["strict-impossible"].finding(entry.tool.name, at, message, remedy, severity)
+        for weak, providers in weakened.items():
+            message = f"strict mode of {' and '.join(providers)} cannot enforce this: {_strict_reason(weak)}"
+            at, remedy = f"/parameters{weak.pointer}", _APART if weak.reason == NULL_LOST else _CHECKED
+            if weak.keyword not in known.get(weak.pointer, ()):
+                yield RULES["strict-weakened"].finding(entry.tool.name, at, message, remedy)
 
 
 def _strict_reason(about: UnsupportedFeature | Weakening) -> str:
