@@ -138,7 +138,15 @@ class _Bounded(httpx2.AsyncBaseTransport):
             return httpx2.Response(
                 response.status_code, headers=headers, stream=_Raw(response, self._watch), request=request
             )
-        return await self._whole(response)
+        body = await self._read(response)
+        if body is None:
+            return _error_response(response.request, TOO_LARGE, f"sent an answer of more than {self._limit} bytes")
+        stray = _stray(response.request, body) if response.status_code == 200 else None
+        if stray is None:
+            return _with_body(response, self._watch.lighten(body))
+        if stray.id is not None or stray.error is None:
+            return _error_response(response.request, NO_ANSWER, "sent a message that does not answer the request")
+        return _with_body(response, body, _REFUSAL)  # an error without a request id belongs to this request
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request with the current secrets. If the server refuses a secret that has changed, send it again.
@@ -171,17 +179,6 @@ class _Bounded(httpx2.AsyncBaseTransport):
             return _with_body(response, body)
         self._is_forgotten = True
         return _error_response(response.request, SESSION_GONE, _status_of(response), response.status_code)
-
-    async def _whole(self, response: httpx2.Response) -> httpx2.Response:
-        body = await self._read(response)
-        if body is None:
-            return _error_response(response.request, TOO_LARGE, f"sent an answer of more than {self._limit} bytes")
-        stray = _stray(response.request, body) if response.status_code == 200 else None
-        if stray is None:
-            return _with_body(response, self._watch.lighten(body))
-        if stray.id is not None or stray.error is None:
-            return _error_response(response.request, NO_ANSWER, "sent a message that does not answer the request")
-        return _with_body(response, body, _REFUSAL)  # an error without a request id belongs to this request
 
     async def _read(self, response: httpx2.Response) -> bytes | None:
         """Return the received part of the body, or None if it exceeds the limit."""

@@ -218,7 +218,21 @@ class Connection:
         self._names = (*(definition.name for definition in listed), *unsound)
         offered, refused, digests = yield from over_link(lambda: self._make_tools(listed, unsound))
         held = yield from self._pins.review(self.name, digests)
-        return self._take(offered, refused, {name: parts for name, parts in held.items() if name in offered})
+        held = {name: parts for name, parts in held.items() if name in offered}
+        for name, parts in held.items():
+            if self._held.get(name, ((), ()))[1] != parts:
+                _log.warning(_HELD, name, self.name, _parts(parts))
+        for one in refused:
+            if one not in self._refused:
+                _log.warning(
+                    "tool %r of the MCP server %r is invalid and not offered: %s", one.name, self.name, one.reason
+                )
+        self._held = {name: (offered[name].definition, parts) for name, parts in held.items()}
+        self._refused = tuple(refused)
+        self._tools = {name: tool for name, tool in offered.items() if name not in held}
+        toolkit: Toolkit[McpHandler] = Toolkit.of(cast(Any, [tool.tool for tool in self._tools.values()]))
+        self._bound = BoundToolkit.of(toolkit, self._layer(), origin=self._origin, now=self.now)
+        return self._bound
 
     async def _make_tools(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> _Made:
         """Return the valid tools by name, the invalid tools, and the digests. Other tasks can run in between."""
@@ -249,25 +263,6 @@ class Connection:
     def _is_wanted(self, name: str) -> bool:
         only = self._settings.only
         return (only is None or name in only) and name not in self._settings.without
-
-    def _take(
-        self, offered: dict[str, McpTool], refused: list[Refused], held: dict[str, tuple[str, ...]]
-    ) -> BoundToolkit[McpHandler]:
-        """Apply a reviewed listing. Log a warning for each newly blocked or invalid tool."""
-        for name, parts in held.items():
-            if self._held.get(name, ((), ()))[1] != parts:
-                _log.warning(_HELD, name, self.name, _parts(parts))
-        for one in refused:
-            if one not in self._refused:
-                _log.warning(
-                    "tool %r of the MCP server %r is invalid and not offered: %s", one.name, self.name, one.reason
-                )
-        self._held = {name: (offered[name].definition, parts) for name, parts in held.items()}
-        self._refused = tuple(refused)
-        self._tools = {name: tool for name, tool in offered.items() if name not in held}
-        toolkit: Toolkit[McpHandler] = Toolkit.of(cast(Any, [tool.tool for tool in self._tools.values()]))
-        self._bound = BoundToolkit.of(toolkit, self._layer(), origin=self._origin, now=self.now)
-        return self._bound
 
     def _layer(self) -> LayerOf[McpHandler, Never, None]:
         answering = {tool.tool.identity: partial(self._call_with_progress, tool) for tool in self._tools.values()}

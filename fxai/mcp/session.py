@@ -91,22 +91,19 @@ class Report:
             message = f"unknown protocol version {str(raised)[len(_OTHER_VERSION) :][:60]!r}"
             return self.problem("protocol", message, f"Use a server with one of {_VERSIONS}", tool)
         if isinstance(raised, OSError) and doing == "start":
-            return self._start_failure(raised, tool)
+            endpoint = self._settings.endpoint
+            reason = raised.strerror or str(raised)
+            reason = f"{reason} ({raised.filename!r})" if raised.filename else reason
+            words = endpoint.command.split() if isinstance(endpoint, ServerProgram) else []
+            remedy = "Check that the program is installed and executable"
+            if len(words) > 1:
+                separate = ", ".join(map(repr, words))
+                remedy = f"Pass its words separately, because fxai uses no shell: mcp.stdio({separate})"
+            return self.problem("start", f"cannot start {endpoint.location!r}: {reason}", remedy, tool)
         if isinstance(raised, httpx2.HTTPError | httpx2.InvalidURL | OSError):
             message = f"cannot reach {self._settings.endpoint.location!r}: {raised}"
             return self.problem("connection", message, _REACH, tool)
         return self.problem("protocol", f"{type(raised).__name__}: {raised}", "", tool)
-
-    def _start_failure(self, raised: OSError, tool: str | None) -> McpError:
-        endpoint = self._settings.endpoint
-        reason = raised.strerror or str(raised)
-        reason = f"{reason} ({raised.filename!r})" if raised.filename else reason
-        words = endpoint.command.split() if isinstance(endpoint, ServerProgram) else []
-        remedy = "Check that the program is installed and executable"
-        if len(words) > 1:
-            separate = ", ".join(map(repr, words))
-            remedy = f"Pass its words separately, because fxai uses no shell: mcp.stdio({separate})"
-        return self.problem("start", f"cannot start {endpoint.location!r}: {reason}", remedy, tool)
 
     def _protocol_error(self, error: MCPError, doing: str, tool: str | None) -> McpError:
         code, message = error.code, error.message
@@ -386,23 +383,20 @@ class Session:
                 if mode == "auto" and has_ended:  # some old servers end at a request of the newest protocol
                     raise _OldServerError from error
                 raise
-            await self._serve(client)
-
-    async def _serve(self, client: Client) -> None:
-        self._client = client
-        self.watch.version = client.protocol_version
-        self.watch.on_changed = self._on_changed
-        info, capabilities = client.server_info, client.server_capabilities
-        described = capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
-        name, version = (info.name, info.version) if info is not None else ("", "")
-        self.about = name, version, client.protocol_version, client.instructions, described
-        async with anyio.create_task_group() as tasks:
-            tools = capabilities.tools
-            if tools and tools.list_changed:
-                tasks.start_soon(self._subscription, client)
-            self._ready.set()
-            await self._ending.wait()
-            tasks.cancel_scope.cancel()
+            self._client = client
+            self.watch.version = client.protocol_version
+            self.watch.on_changed = self._on_changed
+            info, capabilities = client.server_info, client.server_capabilities
+            described = capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
+            name, version = (info.name, info.version) if info is not None else ("", "")
+            self.about = name, version, client.protocol_version, client.instructions, described
+            async with anyio.create_task_group() as tasks:
+                tools = capabilities.tools
+                if tools and tools.list_changed:
+                    tasks.start_soon(self._subscription, client)
+                self._ready.set()
+                await self._ending.wait()
+                tasks.cancel_scope.cancel()
 
     async def _subscription(self, client: Client) -> None:
         """Subscribe to changes of the tools if the protocol has subscriptions, and renew a lost subscription."""

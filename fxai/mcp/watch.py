@@ -179,7 +179,21 @@ class Watch:
             if len(self._waiting) > self.limits.requests:
                 self._end("limit", f"made more than {self.limits.requests} requests at the same time", _RAISE)
             return item
-        return self._answer(item, message)
+        asked = self._asked.pop(str(message.id), None)
+        if asked is None:
+            self._unknown_members += 1
+            return None
+        self._tokens.discard(_token(asked))
+        if not isinstance(message, wire.JSONRPCResponse):
+            return item
+        if asked.method == "tools/call":
+            message.result = self._without_contents(_token(asked), message.result)
+        elif asked.method == "tools/list" and is_array(message.result.get("tools")):
+            self.has_bad_cursor = not isinstance(message.result.get("nextCursor"), str | None)
+            if self.has_bad_cursor:
+                del message.result["nextCursor"]
+            message.result["tools"] = self.page = self._valid_tools(message.result)
+        return item
 
     def _passes(self, method: str, params: JsonObject) -> bool:
         if method == "notifications/progress":
@@ -202,23 +216,6 @@ class Watch:
             if not is_bug(bug):
                 raise
             _log.exception("`on_log` failed")
-
-    def _answer(self, item: SessionMessage, message: wire.JSONRPCResponse | wire.JSONRPCError) -> SessionMessage | None:
-        asked = self._asked.pop(str(message.id), None)
-        if asked is None:
-            self._unknown_members += 1
-            return None
-        self._tokens.discard(_token(asked))
-        if not isinstance(message, wire.JSONRPCResponse):
-            return item
-        if asked.method == "tools/call":
-            message.result = self._without_contents(_token(asked), message.result)
-        elif asked.method == "tools/list" and is_array(message.result.get("tools")):
-            self.has_bad_cursor = not isinstance(message.result.get("nextCursor"), str | None)
-            if self.has_bad_cursor:
-                del message.result["nextCursor"]
-            message.result["tools"] = self.page = self._valid_tools(message.result)
-        return item
 
     def lighten(self, line: bytes) -> bytes:
         """Move the contents of a call's large result to `results`, and return the line without them.

@@ -283,19 +283,7 @@ class _Traced(msgspec.Struct, eq=False):
     def _start_span(self) -> None:
         instruments, operation, parent = self.tracer.instruments, self.operation, self.tracer.parent()
         data = self.data = convention.start(operation)
-        self._note_position(data.attributes)
-        self.began = perf_counter()
-        if self.tracer.context is None and _is_same(span := get_current_span(parent), operation):
-            self.is_own = False
-            span.set_attributes(data.attributes)
-        else:
-            span = instruments.tracer.start_span(data.name, parent, _KINDS[data.kind], data.attributes)
-        self.span, self.context = span, set_span_in_context(span, parent)
-        if instruments.content.where == "span" and span.is_recording():
-            _show(span, instruments.content.before(operation))
-
-    def _note_position(self, attributes: Attributes) -> None:
-        operation, position = self.operation, self.position
+        attributes, position = data.attributes, self.position
         known = attributes.get(convention.CONVERSATION)
         if isinstance(known, str):
             self.position = _Position(position.agent, known)
@@ -308,6 +296,15 @@ class _Traced(msgspec.Struct, eq=False):
         elif position.agent is not None and isinstance(operation, ToolExecution):
             position.calls += 1
             attributes[convention.AGENT] = position.agent
+        self.began = perf_counter()
+        if self.tracer.context is None and _is_same(span := get_current_span(parent), operation):
+            self.is_own = False
+            span.set_attributes(data.attributes)
+        else:
+            span = instruments.tracer.start_span(data.name, parent, _KINDS[data.kind], data.attributes)
+        self.span, self.context = span, set_span_in_context(span, parent)
+        if instruments.content.where == "span" and span.is_recording():
+            _show(span, instruments.content.before(operation))
 
     # -- a stream
 

@@ -148,13 +148,18 @@ class AgUiEncoder:
             return []
         match chunk["type"]:
             case "text-delta" | "reasoning-delta":
-                return self._add_text(chunk)
+                kind = chunk["type"].partition("-")[0]
+                begun = [] if (kind, chunk["id"]) in self._texts else self._start_text(chunk)
+                type_ = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
+                return [*begun, {"type": type_, "messageId": self._texts[kind, chunk["id"]], "delta": chunk["delta"]}]
             case "text-start" | "reasoning-start":
                 return self._start_text(chunk)
             case "text-end" | "reasoning-end" as type_:
                 return self._close_text(type_.partition("-")[0], chunk["id"])
             case "start-step":
-                return self._start_step()
+                ends = self._end_step()
+                self._steps, self._in_step, self._call_message = self._steps + 1, True, None
+                return [*ends, {"type": "STEP_STARTED", "stepName": f"step {self._steps}"}]
             case "finish-step":
                 return self._end_step()
             case "start":
@@ -210,11 +215,6 @@ class AgUiEncoder:
 
     # -- steps
 
-    def _start_step(self) -> list[AgUiEvent]:
-        ends = self._end_step()
-        self._steps, self._in_step, self._call_message = self._steps + 1, True, None
-        return [*ends, {"type": "STEP_STARTED", "stepName": f"step {self._steps}"}]
-
     def _end_step(self) -> list[AgUiEvent]:
         if not self._in_step:
             return []
@@ -237,12 +237,6 @@ class AgUiEncoder:
         self._call_message = None
         begun: AgUiEvent = {"type": "REASONING_MESSAGE_START", "messageId": message_id, "role": "reasoning"}
         return [*ends, {"type": "REASONING_START", "messageId": message_id}, begun]
-
-    def _add_text(self, chunk: Chunk) -> list[AgUiEvent]:
-        kind = chunk["type"].partition("-")[0]
-        begun = [] if (kind, chunk["id"]) in self._texts else self._start_text(chunk)
-        type_ = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
-        return [*begun, {"type": type_, "messageId": self._texts[kind, chunk["id"]], "delta": chunk["delta"]}]
 
     def _close_text(self, kind: str, id_: str) -> list[AgUiEvent]:
         message_id = self._texts.pop((kind, id_), None)
@@ -268,9 +262,17 @@ class AgUiEncoder:
             case "tool-input-start":
                 return self._start_call(chunk)
             case "tool-input-delta":
-                return self._add_params(chunk)
+                call_id = chunk["toolCallId"]
+                if call_id not in self._open_calls:
+                    return []
+                self._open_calls[call_id] = True
+                return [{"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": chunk["inputTextDelta"]}]
             case "tool-input-available":
-                return self._end_params(chunk)
+                call_id = chunk["toolCallId"]
+                events = self._start_call(chunk)
+                if self._open_calls.get(call_id) is False:
+                    events += [{"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": _text_of(chunk["input"])}]
+                return [*events, *self._close_call(call_id)]
             case "tool-approval-request":
                 self._approvals[chunk["toolCallId"]] = chunk["approvalId"]
                 return []
@@ -282,20 +284,6 @@ class AgUiEncoder:
                 return self._result(chunk, "the call was denied", isDenied=True)
             case _:
                 return [_custom(chunk)]
-
-    def _add_params(self, chunk: Chunk) -> list[AgUiEvent]:
-        call_id = chunk["toolCallId"]
-        if call_id not in self._open_calls:
-            return []
-        self._open_calls[call_id] = True
-        return [{"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": chunk["inputTextDelta"]}]
-
-    def _end_params(self, chunk: Chunk) -> list[AgUiEvent]:
-        call_id = chunk["toolCallId"]
-        events = self._start_call(chunk)
-        if self._open_calls.get(call_id) is False:
-            events += [{"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": _text_of(chunk["input"])}]
-        return [*events, *self._close_call(call_id)]
 
     def _close_call(self, call_id: str) -> list[AgUiEvent]:
         is_open = self._open_calls.pop(call_id, None) is not None

@@ -198,7 +198,12 @@ class ChunkEncoder:
         if isinstance(part, DataPart):
             return [_data(part)]
         if isinstance(part, Finish):
-            return self._end_turn(part)
+            self._reason = part.reason
+            chunks = self._end_step()
+            if self._options.message_metadata is not None:
+                metadata = _safely(self._options.message_metadata, part, None)
+                chunks += [] if metadata is None else [_chunk("message-metadata", messageMetadata=metadata)]
+            return chunks
         # results of approved calls come before the first step, because they belong to the earlier message
         is_early = isinstance(part, ToolResult) and part.id not in self._started
         chunks = self._encode(part)
@@ -241,14 +246,6 @@ class ChunkEncoder:
             return []
         self._in_step = False
         return [_chunk("finish-step")]
-
-    def _end_turn(self, finish: Finish) -> list[Chunk]:
-        self._reason = finish.reason
-        chunks = self._end_step()
-        if self._options.message_metadata is not None:
-            metadata = _safely(self._options.message_metadata, finish, None)
-            chunks += [] if metadata is None else [_chunk("message-metadata", messageMetadata=metadata)]
-        return chunks
 
     # -- parts
 

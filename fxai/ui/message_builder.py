@@ -128,14 +128,24 @@ class MessageBuilder:
             case "text-start" | "reasoning-start":
                 self._start_text(chunk)
             case "text-end" | "reasoning-end":
-                self._end_text(chunk)
+                text = self._text(chunk)
+                text.join()
+                members = {"citations": chunk.get("citations"), "providerMetadata": chunk.get("providerMetadata")}
+                _set(text.part, state="done", **members)
+                del self._texts[chunk["type"].removesuffix("-end"), chunk["id"]]
             case "start-step":
                 self._close_inputs()
                 self._push({"type": "step-start"})
             case "finish-step":
                 pass  # the next step starts with its own chunk
             case "reset-step":
-                self._reset_step()
+                for text in self._texts.values():
+                    text.join()
+                self._texts.clear()
+                self._close_inputs()
+                while self._parts and self._parts[-1]["type"] != "step-start":
+                    self._parts.pop()
+                self._note_all()
             case "file" | "reasoning-file" | "source-url" | "source-document" | "custom" | "steering-message":
                 names = ("type", *(name.removesuffix("?") for name in _CHUNKS[type_]))
                 self._push({name: chunk[name] for name in names if name in chunk})
@@ -185,7 +195,13 @@ class MessageBuilder:
                 part = self._set_call({**chunk, "dynamic": dynamic}, "output-error", errorText=chunk["errorText"])
                 part["input"] = chunk["input"]
             case "tool-approval-request":
-                self._request(chunk)
+                part = self._call(chunk)
+                approval = {"id": chunk["approvalId"]}
+                _set(approval, descriptor=chunk.get("approvalDescriptor"), requestReason=chunk.get("reason"))
+                _set(approval, isAutomatic=chunk.get("isAutomatic") or None, signature=chunk.get("signature"))
+                if "inputSchemaInput" in chunk:
+                    approval["inputSchemaInput"] = chunk["inputSchemaInput"]
+                part.update(state="approval-requested", approval=approval)
             case "tool-approval-response":
                 self._respond(chunk)
             case "tool-output-denied":
@@ -228,15 +244,6 @@ class MessageBuilder:
 
     # -- steps, text, attachments
 
-    def _reset_step(self) -> None:
-        for text in self._texts.values():
-            text.join()
-        self._texts.clear()
-        self._close_inputs()
-        while self._parts and self._parts[-1]["type"] != "step-start":
-            self._parts.pop()
-        self._note_all()
-
     def _start_text(self, chunk: Chunk) -> None:
         kind = chunk["type"].removesuffix("-start")
         before = self._texts.get((kind, chunk["id"]))
@@ -248,13 +255,6 @@ class MessageBuilder:
         self._push(part)
         _set(part, providerMetadata=chunk.get("providerMetadata"))
         self._texts[kind, chunk["id"]] = _Text(part)
-
-    def _end_text(self, chunk: Chunk) -> None:
-        text = self._text(chunk)
-        text.join()
-        members = {"citations": chunk.get("citations"), "providerMetadata": chunk.get("providerMetadata")}
-        _set(text.part, state="done", **members)
-        del self._texts[chunk["type"].removesuffix("-end"), chunk["id"]]
 
     def _text(self, chunk: Chunk) -> _Text:
         kind = chunk["type"].rpartition("-")[0]
@@ -304,15 +304,6 @@ class MessageBuilder:
             raise ChunkError(f"{chunk['type']}: unknown call {id_!r}")
         self._close_input(chunk)
         return found
-
-    def _request(self, chunk: Chunk) -> None:
-        part = self._call(chunk)
-        approval = {"id": chunk["approvalId"]}
-        _set(approval, descriptor=chunk.get("approvalDescriptor"), requestReason=chunk.get("reason"))
-        _set(approval, isAutomatic=chunk.get("isAutomatic") or None, signature=chunk.get("signature"))
-        if "inputSchemaInput" in chunk:
-            approval["inputSchemaInput"] = chunk["inputSchemaInput"]
-        part.update(state="approval-requested", approval=approval)
 
     def _respond(self, chunk: Chunk) -> None:
         id_ = chunk["approvalId"]

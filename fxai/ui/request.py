@@ -400,21 +400,17 @@ class _Acceptance(msgspec.Struct, frozen=True, eq=False):
         answers = self._read_answers(message, turn, location) if is_last else Answers()
         late, waiting = self._late_answers(turn, answers), self.known.pending(turn.id)
         if not waiting:
-            return self._go_on_late(turn, late, location)
+            if not len(late):
+                raise RefusalError("not-waiting", location, "the message has no pending call")
+            last = self.known.ui_messages(turn.id)[-1]
+            before = last if last.role == "assistant" else None
+            added = Prompt((UserMessage.make(LATE_ANSWER),))
+            return Accepted(turn.id, None, self.new_id() if before is None else before.id, added, before, late)
         missing = [one.name for one in waiting if one.id not in answers.calls]
         if missing:
             raise RefusalError("unanswered", location, f"pending calls have no answer: {', '.join(missing)}")
         added = Prompt((ToolMessage(answers.parts),))
         return Accepted(turn.id, None, message.id, added, answers.message, late)
-
-    def _go_on_late(self, turn: Turn, late: Prompt, location: str) -> Accepted:
-        """Accept a request that continues the last message after answers to open approvals of earlier turns."""
-        if not len(late):
-            raise RefusalError("not-waiting", location, "the message has no pending call")
-        last = self.known.ui_messages(turn.id)[-1]
-        before = last if last.role == "assistant" else None
-        added = Prompt((UserMessage.make(LATE_ANSWER),))
-        return Accepted(turn.id, None, self.new_id() if before is None else before.id, added, before, late)
 
 
 # -- user messages

@@ -358,10 +358,18 @@ class _Running:
         answering = Local(
             chunks.for_each(self._send), lambda context: context.put(ChatPage, self.page).put(Inbox, self._inbox)
         )
-        ends: AnyEffect = race(answering.exit(), self._wait_for_stop())
+        signals = self._run.writer.signals.tap(self._take)
+        stopping: AnyEffect = signals.filter(lambda signal: isinstance(signal, Stop)).first().as_(STOPPED)
+        if self._run.on_leave != "continue":
+            stopping = race(stopping, self._run.writer.left.as_(LEFT))
+        ends: AnyEffect = race(answering.exit(), stopping)
+
+        def close(_: Exit[Any, Any]) -> AnyEffect:  # saves the messages so far if the run was cancelled
+            return self._stop(SHUT_DOWN).and_then(self._write_last(wait=False)).exit()
+
         pages = self._run.pages or TurnPages()
         pages.add(self)
-        return ends.flat_map(self._end).on_exit(self._close).on_exit(lambda _: Sync(lambda: pages.remove(self)))
+        return ends.flat_map(self._end).on_exit(close).on_exit(lambda _: Sync(lambda: pages.remove(self)))
 
     def _earlier_calls(self) -> list[ToolCallPart]:
         """Return the calls that the turn answers and that no part of its message contains."""
@@ -429,12 +437,6 @@ class _Running:
 
     # -- the end
 
-    def _wait_for_stop(self) -> EffectOf[str, Any, Any]:
-        """Return an effect that waits for a stop and returns its reason."""
-        stop = self._run.writer.signals.tap(self._take).filter(lambda signal: isinstance(signal, Stop)).first()
-        asked: AnyEffect = stop.as_(STOPPED)
-        return asked if self._run.on_leave == "continue" else race(asked, self._run.writer.left.as_(LEFT))
-
     def _take(self, signal: Signal) -> EffectOf[None]:
         if isinstance(signal, UserReply):
             return Sync(lambda: self.page.answer(signal))
@@ -466,10 +468,6 @@ class _Running:
         unkept = any(isinstance(one, ConversationError | StreamStoreError) for one in ended.cause.failures)
         failed: AnyEffect = FailCause(ended.cause) if unkept or not self._has_failed else Succeed(None)
         return self._fail(ended.cause).and_then(self._write_last(wait=False)).and_then(failed)
-
-    def _close(self, _: Exit[Any, Any]) -> EffectOf[Any, Any, Any]:
-        """Save the messages so far if the run was cancelled."""
-        return self._stop(SHUT_DOWN).and_then(self._write_last(wait=False)).exit()
 
     def _stop(self, reason: str) -> AnyEffect:
         if self._last:

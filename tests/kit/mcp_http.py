@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from fxai.effects import fx
 from fxai.mcp import HttpOptions, http_app
-from fxai.mcp.server.http import AsgiApp
+from fxai.mcp.server.server_transport import AsgiApp
 from fxai.tools import Sourced
 
 __all__ = [

@@ -55,7 +55,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from fxai.effects.cancellation import is_bug, refuse_foreign
-from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
+from fxai.effects.cause import Cause, Die, Fail, Failed
 from fxai.effects.context import AnyContext
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
 from fxai.effects.fiber import run_fiber
@@ -184,9 +184,6 @@ class Approvals:
         if params.request_state is not None and params.request_state in self._open:
             del self._open[params.request_state]
             return _verdict(tool, (params.input_responses or {}).get(_KEY))
-        return self._ask(question)
-
-    def _ask(self, question: str) -> JsonObject:
         state = secrets.token_urlsafe(16)
         while len(self._open) >= _MOST:
             del self._open[next(iter(self._open))]
@@ -311,7 +308,16 @@ class Exchange:
                 return checked
 
         async with self._turns:
-            return self._answer(tool, await run_fiber(self._program(call), in_threads(snapshot.services)))
+            ended = await run_fiber(self._program(call), in_threads(snapshot.services))
+            if isinstance(ended, Failed):
+                return failure_result(self._failure(tool, ended.cause), structured=not tool.gives_objects)
+            outcome = ended.value
+            if outcome.is_failure:
+                return failure_result(outcome.encoded_result, structured=not tool.gives_objects)
+            show = tool.tool.to_model_output
+            return success_result(
+                outcome.encoded_result, outcome.encoded_result if show is None else show(outcome.result)
+            )
 
     def _program(self, call: Call) -> EffectOf[Outcome, Any, Any]:
         seconds = self._settings.timeout
@@ -326,15 +332,6 @@ class Exchange:
         return Within(start)
 
     # -- the outcome of a call
-
-    def _answer(self, tool: ServedTool, ended: Exit[Outcome, Any]) -> JsonObject:
-        if isinstance(ended, Failed):
-            return failure_result(self._failure(tool, ended.cause), structured=not tool.gives_objects)
-        outcome = ended.value
-        if outcome.is_failure:
-            return failure_result(outcome.encoded_result, structured=not tool.gives_objects)
-        show = tool.tool.to_model_output
-        return success_result(outcome.encoded_result, outcome.encoded_result if show is None else show(outcome.result))
 
     def _failure(self, tool: ServedTool, cause: Cause[Any]) -> Any:
         """Return the typed failure of a call as a JSON value.

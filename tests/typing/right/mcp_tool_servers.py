@@ -5,7 +5,7 @@ from __future__ import annotations
 from fxai import BoundToolkit, mcp, tool
 from fxai.effects import Effect, Layer, Scope, Tag, fx
 from fxai.mcp import CannotListen, McpError, ToolServer
-from fxai.mcp.server.http import HttpApp
+from fxai.mcp.server.server_transport import HttpApp
 
 
 class Stock(Tag[int]):

@@ -10,8 +10,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from fxai.mcp import HttpOptions
-from fxai.mcp.server.http import Guard
 from fxai.mcp.server.server_options import HttpSettings
+from fxai.mcp.server.server_transport import Guard
 from tests.kit.every import every
 
 Message: TypeAlias = dict[str, Any]

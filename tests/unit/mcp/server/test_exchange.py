@@ -18,7 +18,7 @@ from fxai import BoundToolkit, tool
 from fxai.annotations import Destructive, Idempotent, JsonText, Meta, OpenWorld, Readonly, Title
 from fxai.effects import Effect, Gen, Layer, Tag, fx
 from fxai.mcp import Defect, ToolServer, http_app
-from fxai.mcp.server.http import AsgiApp
+from fxai.mcp.server.server_transport import AsgiApp
 from fxai.tools import CallContext, HandlerError, Tool, Toolkit
 from tests.kit.mcp_client import Era, refused, text, used
 from tests.kit.mcp_http import INITIALIZE, Client, OnClient, asking, modern, on_client, status_of
@@ -543,7 +543,7 @@ def test_a_server_that_stops_gives_its_calls_a_while(
     backend: str, grace: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two calls both are answered where they end within `grace` seconds, not only the first; else neither is."""
-    monkeypatch.setattr("fxai.mcp.server.http._SENT", 20)
+    monkeypatch.setattr("fxai.mcp.server.server_transport._SENT", 20)
     statuses: list[int | None] = []
     go = anyio.Event()
 

@@ -14,7 +14,7 @@ from returns.result import Result, Success
 from fxai import BoundToolkit, tool
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer, http_app, serve_http
-from fxai.mcp.server.http import AsgiApp, HttpApp
+from fxai.mcp.server.server_transport import AsgiApp, HttpApp
 from fxai.providers.http import Secret
 from fxai.tools import Tool, Toolkit
 from tests.kit.every import every
@@ -346,7 +346,7 @@ def test_the_scope_closes_after_the_last_request(backend: str) -> None:
 
 def test_streams_that_never_end_hold_up_no_stop(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that listen, old and new, are not waited for like a call whose answer is due; nothing of them is left."""
-    monkeypatch.setattr("fxai.mcp.server.http._SENT", 20)
+    monkeypatch.setattr("fxai.mcp.server.server_transport._SENT", 20)
     apps: list[HttpApp] = []
     lifespan: list[str] = []
     subscribe = {"notifications": {"toolsListChanged": True}, "_meta": modern()[1]["params"]["_meta"]}

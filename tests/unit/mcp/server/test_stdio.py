@@ -21,7 +21,7 @@ from fxai import tool
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer, serve_stdio
 from fxai.mcp.server.server_options import ToolServerSettings
-from fxai.mcp.server.tool_server import _claim_streams, _when_ready, over_descriptors
+from fxai.mcp.server.server_transport import _claim_streams, _when_ready, over_descriptors
 from fxai.tools import BoundToolkit
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -31,7 +31,7 @@ ended: list[str] = []
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for what need not be waited for is found out."""
-    monkeypatch.setattr("fxai.mcp.server.tool_server._GRACE", 60)
+    monkeypatch.setattr("fxai.mcp.server.server_transport._GRACE", 60)
 
 
 @tool
@@ -132,7 +132,7 @@ def test_a_cancellation_that_nobody_requested_is_an_error_of_its_call(backend: s
 
 def test_what_takes_too_long_is_ended_with_the_input(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that goes on after its client has left gets a while, and is then interrupted."""
-    monkeypatch.setattr("fxai.mcp.server.tool_server._GRACE", 0.1)
+    monkeypatch.setattr("fxai.mcp.server.server_transport._GRACE", 0.1)
     lines = asked(1, "initialize", **HELLO) + asked(2, "tools/call", name="work", arguments={"seconds": 600})
     said = served(backend, lines)
 
@@ -188,7 +188,7 @@ def test_a_line_may_come_in_pieces(backend: str, cut: int) -> None:
 
 def test_lines_without_anything_cost_little(backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that sends nothing but line breaks holds up nobody: their number counts, and not its square."""
-    monkeypatch.setattr("fxai.mcp.server.tool_server._CHUNK", 1 << 18)
+    monkeypatch.setattr("fxai.mcp.server.server_transport._CHUNK", 1 << 18)
     (tmp_path / "in").write_bytes(b"\n" * (1 << 18))
 
     async def go(server: ToolServer) -> None:
@@ -339,7 +339,7 @@ def test_tools_are_served_on_the_standard_streams(backend: str, way: str, monkey
     """A function or a server that is there serves on them until the input ends, by its own limits."""
     (source, given), (taken, sink) = os.pipe(), os.pipe()
     left = {source, given, taken, sink}
-    monkeypatch.setattr("fxai.mcp.server.tool_server._claim_streams", lambda: nullcontext((source, sink)))
+    monkeypatch.setattr("fxai.mcp.server.server_transport._claim_streams", lambda: nullcontext((source, sink)))
     opened: Effect[ToolServer, Any, Any] = ToolServer.open(work, name="mine", max_body=400)
     method = fx.scoped(opened.flat_map(lambda server: server.serve_stdio()))
     program = serve_stdio(work, name="mine", max_body=400) if way == "function" else method
