@@ -21,7 +21,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
+from hashlib import sha256
+from importlib.resources import files
 from inspect import isawaitable
 from typing import Any, Final, Never, TypedDict, cast, final, overload
 
@@ -36,7 +38,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
-from starlette.types import Scope as HttpScope
 from typing_extensions import TypeAliasType, TypeVar, Unpack, override
 
 from fxai.agents.agent import Agent
@@ -70,7 +71,6 @@ from fxai.ui.app_options import AppOptions
 from fxai.ui.chunk import HEADERS, StreamOptions
 from fxai.ui.conversation import Conversation, ConversationSummary
 from fxai.ui.conversation_store import Conversations
-from fxai.ui.page import page_file
 from fxai.ui.request import ChatRequest, Refusal, RefusedError, accept, is_id, read_sent, unknown_conversation
 from fxai.ui.signal import Stop, UserReply
 from fxai.ui.stream_store import StreamStore
@@ -262,7 +262,7 @@ class ChatApp:
             lifespan=lambda _: self.lifespan(),
         )
 
-    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
         if scope["type"] != "http":
             await self._starlette(scope, receive, send)
@@ -653,3 +653,47 @@ def _refusal(refused: RefusedError) -> Response:
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
     return PlainTextResponse(refused.message, refused.status, headers)
+
+
+# -- the page: its sources are in the directory `page` of the repository, and the built files in `fxai/ui/static`
+
+_TYPES: Final = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    "media-src data: blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+
+@cache
+def _files() -> dict[str, tuple[bytes, str, str]]:
+    """Return the content, the media type, and the ETag of each file, by name."""
+    found: dict[str, tuple[bytes, str, str]] = {}
+    for file in files("fxai.ui").joinpath("static").iterdir():
+        kind = file.name.rpartition(".")[2]
+        if kind in _TYPES:
+            content = file.read_bytes()
+            found[file.name] = content, _TYPES[kind], f'"{sha256(content).hexdigest()[:20]}"'
+    return found
+
+
+def page_file(path: str, headers: Headers) -> Response | None:
+    """Return the response for a file, or None for an unknown file. The empty path is the page itself."""
+    found = _files().get(path.removeprefix("assets/") if path.startswith("assets/") else path or "index.html")
+    if found is None or path == "index.html":
+        return None
+    content, type_, tag = found
+    answered = {
+        "content-security-policy": _POLICY,
+        "etag": tag,
+        "cache-control": "no-cache",
+        "cross-origin-opener-policy": "same-origin",
+    }
+    if headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=answered)
+    return Response(content, headers={**answered, "content-type": type_})
