@@ -86,11 +86,7 @@ class LargeResults(msgspec.Struct, frozen=True):
             OSError: If the store refuses.
         """
         store = self.store
-        return attempt_work(lambda: store.remove(handles_of(history)), _as_os_error, in_thread=store.blocks)
-
-
-def _as_os_error(error: Exception) -> OSError | None:
-    return error if isinstance(error, OSError) else None
+        return attempt_work(lambda: store.remove(handles_of(history)), OSError, in_thread=store.blocks)
 
 
 def _log(message: str, *about: object) -> None:
@@ -203,7 +199,7 @@ class Keeping:
         return self._work(lambda: self._rule.store.get(outcome.handle)).map(read).catch_all(explain)
 
     def _work(self, f: Callable[[], Any]) -> EffectOf[Any, OSError]:
-        return attempt_work(f, _as_os_error, in_thread=self._rule.store.blocks)
+        return attempt_work(f, OSError, in_thread=self._rule.store.blocks)
 
     # -- the tool that reads
 

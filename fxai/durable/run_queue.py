@@ -159,9 +159,7 @@ class RunQueue:
         kind = _kind(program)
 
         def find(queue: WorkQueue) -> EffectOf[bool, OSError, None]:
-            return attempt_work(
-                lambda: queue.is_served(kind), lambda error: error if isinstance(error, OSError) else None
-            )
+            return attempt_work(lambda: queue.is_served(kind), OSError)
 
         return self._ask("", find)
 

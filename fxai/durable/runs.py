@@ -272,10 +272,8 @@ class Runs:
         return self._attempt(run, lambda: RunJournal.open(run, self._store)).flat_map(check)
 
     def _attempt(self, run: str, work: Callable[[], _A]) -> EffectOf[_A, JournalFailure, None]:
-        def explain(error: Exception) -> JournalFailure | None:
-            return JournalFailure(run, str(error)) if isinstance(error, OSError) else None
-
-        return attempt_work(work, explain, in_thread=self._store.blocks)
+        working = attempt_work(work, OSError, in_thread=self._store.blocks)
+        return working.map_error(lambda error: JournalFailure(run, str(error)))
 
     # -- answering and cancelling
 

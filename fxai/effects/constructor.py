@@ -114,7 +114,7 @@ def attempt(f: Callable[[], _A], error: Callable[[Exception], Any]) -> EffectOf[
 
     `error` can also be a function. It returns the typed failure of an exception, or None for a defect.
     """
-    return attempt_work(f, _explainer(error), in_thread=False)
+    return attempt_work(f, error, in_thread=False)
 
 
 def _explainer(error: Any) -> Callable[[Exception], Any]:
@@ -164,14 +164,21 @@ def attempt_async(f: Callable[[], PlainAwaitable[_A]], error: Callable[[Exceptio
     return AwaitExit(go)
 
 
+@overload
+def attempt_work(f: Callable[[], _A], error: type[_X], *, in_thread: bool = True) -> EffectOf[_A, _X, None]: ...
+@overload
 def attempt_work(
     f: Callable[[], _A], error: Callable[[Exception], _E | None], *, in_thread: bool = True
-) -> EffectOf[_A, _E, None]:
+) -> EffectOf[_A, _E, None]: ...
+def attempt_work(
+    f: Callable[[], _A], error: Callable[[Exception], Any], *, in_thread: bool = True
+) -> EffectOf[_A, Any, None]:
     """Return the effect that calls `f` in a worker thread, or inline if `in_thread` is False.
 
-    `error` is the same parameter as in `attempt_async`. If you cancel the run, the thread still finishes `f`, see
-    `fxai.effects.thread`.
+    `error` is a class or a function, like the parameter of `attempt`. If you cancel the run, the thread still finishes
+    `f`, see `fxai.effects.thread`.
     """
+    explain = _explainer(error)
     if development.ON and not in_thread:
         f = time_calls(f)
 
@@ -180,16 +187,16 @@ def attempt_work(
 
         return thread.in_thread(f)
 
-    def call() -> EffectOf[_A, _E, None]:
+    def call() -> EffectOf[_A, Any, None]:
         try:
             return Succeed(f())
         except Exception as raised:
-            failure = error(raised)
+            failure = explain(raised)
             if failure is None:
                 raise
             return FailCause(Cause((Fail(failure),)))
 
-    return attempt_async(start, error) if in_thread else Suspend(call)
+    return attempt_async(start, explain) if in_thread else Suspend(call)
 
 
 @overload
@@ -204,7 +211,7 @@ def in_thread(f: Callable[[], _A], error: Callable[[Exception], Any] = lambda _:
     An exception of `f` is a defect, or the typed failure that `error` returns for it, as in `attempt`. fxai cannot stop
     a thread. If you cancel the program, it waits until `f` ends.
     """
-    return attempt_work(f, _explainer(error))
+    return attempt_work(f, error)
 
 
 def gen(f: Callable[_P, Generator[EffectOf[Any, _E, _R], object, _A]]) -> Callable[_P, EffectOf[_A, _E, _R]]:

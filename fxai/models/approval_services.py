@@ -290,9 +290,7 @@ class _UsesLedger(ApprovalLedger):
         return self._attempt(lambda: self._uses.look_up(ids))
 
     def _attempt(self, work: Callable[[], _A]) -> EffectOf[_A, AiError]:
-        def fail(error: Exception) -> AiError | None:
-            if not isinstance(error, OSError):
-                return None
+        def explain(error: OSError) -> AiError:
             return AiError("ApprovalLedger", "claim", UnknownError(description=f"ledger cannot find uses: {error}"))
 
-        return attempt_work(work, fail, in_thread=self._uses.blocks)
+        return attempt_work(work, OSError, in_thread=self._uses.blocks).map_error(explain)

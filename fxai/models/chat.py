@@ -251,10 +251,8 @@ class _HistoryStore(ChatStore):
     def _attempt(
         self, chat_id: str, doing: Literal["load", "save", "delete"], work: Callable[[], _A]
     ) -> EffectOf[_A, ChatStoreError]:
-        def fail(error: Exception) -> ChatStoreError | None:
-            return ChatStoreError(chat_id, doing, str(error)) if isinstance(error, OSError) else None
-
-        return attempt_work(work, fail, in_thread=self._histories.blocks)
+        working = attempt_work(work, OSError, in_thread=self._histories.blocks)
+        return working.map_error(lambda error: ChatStoreError(chat_id, doing, str(error)))
 
 
 _CLOCK: EffectOf[Clock] = Fetch(Clock)

@@ -321,10 +321,7 @@ class FileIndex:
         return self._attempt(save)
 
     def _attempt(self, work: Callable[[], _A]) -> Effect[_A, OSError]:
-        def fail(error: Exception) -> OSError | None:
-            return error if isinstance(error, OSError) else None
-
-        return attempt_work(work, fail, in_thread=self._path is not None)
+        return attempt_work(work, OSError, in_thread=self._path is not None)
 
 
 def _read_index(path: os.PathLike[str], content: bytes) -> dict[str, UploadedFile]:

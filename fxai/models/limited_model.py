@@ -360,12 +360,10 @@ class Admission:
     def work(self, work: Callable[[], Any]) -> Effect[Any, AiError]:
         """Run work on the allowances. If fxai cannot reach them, fail, so that no request starts."""
 
-        def to_error(raised: Exception) -> AiError | None:
-            if not isinstance(raised, OSError):
-                return None
-            return AiError("limit", "ask", UnknownError(description=f"allowances cannot be reached: {raised}"))
+        def explain(error: OSError) -> AiError:
+            return AiError("limit", "ask", UnknownError(description=f"allowances cannot be reached: {error}"))
 
-        return attempt_work(work, to_error, in_thread=self.terms.allowances.blocks)
+        return attempt_work(work, OSError, in_thread=self.terms.allowances.blocks).map_error(explain)
 
 
 @final

@@ -169,7 +169,7 @@ class SharedStreams:
         return self._work(look)
 
     def _work(self, work: Callable[[], _A]) -> EffectOf[_A, OSError]:
-        return attempt_work(work, lambda e: e if isinstance(e, OSError) else None, in_thread=self._streams.blocks)
+        return attempt_work(work, OSError, in_thread=self._streams.blocks)
 
 
 @final
