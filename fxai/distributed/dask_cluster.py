@@ -20,8 +20,7 @@ from distributed.scheduler import KilledWorker
 from distributed.security import Security
 from typing_extensions import override
 
-from fxai.distributed.call_registry import CallRegistry
-from fxai.distributed.dask_scheduler import require_scheduler
+from fxai.distributed.dask_scheduler import CallRegistry, require_scheduler
 from fxai.distributed.dask_worker import HostPlugin, run_call
 from fxai.distributed.engine import Engine, PendingCall
 from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost_reply

@@ -1,17 +1,35 @@
-"""Connect to a Dask scheduler, and explain why no scheduler answers. Requires the extra `distributed`.
+"""Connect to a Dask scheduler, and record its calls. Requires the extra `distributed`.
+
+`CallRegistry` is a plugin of the scheduler that records which worker started each call, and which calls must stop. If
+Dask loses a worker, or the result of a task, it runs the task again. Therefore a worker asks the registry before it
+starts a call. A call that must not run twice starts only once. Preliminary values also pass the registry: a handler
+waits there until its program has read the value.
 
 >>> asyncio.run(require_scheduler("tls://127.0.0.1:1", None, "client", 0.2))
 Traceback (most recent call last):
 OSError: the scheduler requires TLS, and no certificate is given. Set `tls_ca_file`, ...
+>>> registry = CallRegistry()
+>>> registry.claim("a", "tcp://one", once=True), registry.claim("a", "tcp://two", once=True)
+('go', 'tcp://one')
+>>> registry.claim("b", "tcp://one", once=False), registry.claim("b", "tcp://two", once=False)
+('go', 'go')
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal, TypeAlias, cast
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, final
 
+import msgspec
 from distributed.core import rpc
+from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.security import Security
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from distributed.scheduler import Scheduler
+
 
 Role: TypeAlias = Literal["client", "worker"]
 
@@ -71,3 +89,144 @@ def _explain(address: str, error: Exception) -> str:
             "the other process"
         )
     return "the connection was closed. If the scheduler requires TLS, use an address with tls://."
+
+
+# -- the registry of calls
+
+GO: Final = "go"
+"""The worker can start the call."""
+STOPPED: Final = "stopped"
+"""The program stopped the call before it started."""
+
+
+@final
+class _Showing(msgspec.Struct, eq=False):
+    """A preliminary value that the client has not read."""
+
+    key: str
+    text: bytes
+    read: asyncio.Future[None]
+
+
+@final
+class _Reader(msgspec.Struct, eq=False):
+    """The values for one client, oldest first."""
+
+    items: deque[int] = msgspec.field(default_factory=deque[int])
+    ready: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+
+
+@final
+class CallRegistry(SchedulerPlugin):
+    """The plugin. Workers and clients call its methods through the scheduler."""
+
+    name = "fxai-call-registry"
+    idempotent = True
+
+    def __init__(self) -> None:
+        self._scheduler: Scheduler | None = None
+        self._begun: dict[str, str] = {}  # address of the worker, by the key of the call
+        self._stopped: set[str] = set()
+        self._readers: dict[str, _Reader] = {}
+        self._showings: dict[int, _Showing] = {}
+        self._serial = 0
+
+    @override
+    async def start(self, scheduler: Scheduler) -> None:
+        """Register the methods as handlers of the scheduler."""
+        self._scheduler = scheduler
+        handlers: dict[str, Any] = cast(Any, scheduler).handlers
+        handlers.update(
+            fxai_begin=self.claim,
+            fxai_stop=self.stop,
+            fxai_progress=self.progress,
+            fxai_show=self.show,
+            fxai_read=self.read,
+            fxai_let_go=self.let_go,
+        )
+
+    @override
+    def transition(self, key: Any, start: Any, finish: Any, *args: Any, stimulus_id: str, **kwargs: Any) -> None:
+        """Remove a call when the scheduler removes its task."""
+        if finish == "forgotten" and (key in self._begun or key in self._stopped):
+            self._begun.pop(key, None)
+            self._stopped.discard(key)
+            self._let_calls_go({key})
+
+    @override
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:
+        """Resume the handlers that show a value to a client that has disconnected."""
+        reader = self._readers.pop(client, None)
+        if reader is not None:
+            self.let_go(list(reader.items))
+
+    # -- methods for workers
+
+    def claim(self, key: str, worker: str, once: bool) -> str:
+        """Return `GO`, `STOPPED`, or, for a call that must run `once`, the address of the worker that started it."""
+        is_over = self._scheduler is not None and key not in self._scheduler.tasks  # its program has disconnected
+        if is_over or key in self._stopped:
+            return STOPPED
+        before = self._begun.get(key)
+        if before is not None and once:
+            return before
+        self._begun[key] = worker
+        return GO
+
+    async def show(self, client: str, key: str, text: bytes) -> None:
+        """Show a preliminary value as JSON text. Return after the client has read it or has disconnected."""
+        if self._scheduler is None or client not in self._scheduler.clients or key in self._stopped:
+            return
+        self._serial += 1
+        read = asyncio.get_running_loop().create_future()
+        self._showings[self._serial] = _Showing(key, text, read)
+        reader = self._readers.setdefault(client, _Reader())
+        reader.items.append(self._serial)
+        reader.ready.set()
+        await read
+
+    # -- methods for clients
+
+    def stop(self, keys: list[str]) -> list[str]:
+        """Stop calls. Return the calls that have started, because the client must wait for their ends."""
+        self._stopped.update(keys)
+        self._let_calls_go(set(keys))
+        started: list[str] = []
+        for key in keys:
+            worker = self._begun.get(key)
+            if worker is not None and self._scheduler is not None and worker in self._scheduler.workers:
+                self._scheduler.worker_send(worker, {"op": "fxai-stop", "key": key})
+                started.append(key)
+        return started
+
+    def _let_calls_go(self, keys: set[str]) -> None:
+        self.let_go([serial for serial, showing in self._showings.items() if showing.key in keys])
+
+    def progress(self, key: str) -> tuple[bool, bool]:
+        """Return whether a call has started, and whether it is stuck because no worker can run it."""
+        scheduler, worker = self._scheduler, self._begun.get(key)
+        if scheduler is None or worker in scheduler.workers:
+            return worker is not None, False
+        task: Any = scheduler.tasks.get(key)
+        return worker is not None, not scheduler.workers or (task is not None and task.state == "no-worker")
+
+    async def read(self, client: str, seconds: float) -> list[tuple[int, str, bytes]]:
+        """Return the values for a client, each with its serial number and key. Wait at most `seconds` for a value."""
+        reader = self._readers.setdefault(client, _Reader())
+        try:
+            async with asyncio.timeout(seconds):
+                await reader.ready.wait()
+        except TimeoutError:
+            return []
+        reader.ready.clear()
+        serials = list(reader.items)
+        reader.items.clear()
+        there = ((serial, self._showings.get(serial)) for serial in serials)
+        return [(serial, showing.key, showing.text) for serial, showing in there if showing is not None]
+
+    def let_go(self, serials: list[int]) -> None:
+        """Resume the handlers that showed these values."""
+        for serial in serials:
+            showing = self._showings.pop(serial, None)
+            if showing is not None and not showing.read.done():
+                showing.read.set_result(None)

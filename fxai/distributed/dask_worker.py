@@ -19,8 +19,7 @@ from distributed.utils import get_ip
 from distributed.worker import get_worker
 from typing_extensions import override
 
-from fxai.distributed.call_registry import GO, STOPPED
-from fxai.distributed.dask_scheduler import connection_arguments, require_scheduler
+from fxai.distributed.dask_scheduler import GO, STOPPED, connection_arguments, require_scheduler
 from fxai.distributed.engine import ClusterUnavailable
 from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, Reply, lost_reply
 from fxai.distributed.loop_thread import LoopThread

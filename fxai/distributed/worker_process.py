@@ -71,6 +71,6 @@ def serve_queue(
         ImportError: If the extra `durable` is not installed.
         ValueError: If the location is invalid, no target is given, or an option does not exist for queues.
     """
-    from fxai.distributed.queue_worker import serve_calls  # requires the extra durable
+    from fxai.distributed.queue_cluster import serve_calls  # requires the extra durable
 
     return serve_calls(location, options, on_ready)

@@ -248,7 +248,7 @@ class Runs:
         """
 
         def read(journal: RunJournal) -> RunRecord:
-            from fxai.durable.run_reader import read_record  # most programs never read a run
+            from fxai.durable.run_journal import read_record  # most programs never read a run
 
             return read_record(journal.known)
 

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
-from fxai.evaluation.case import (
+from fxai.evaluation.evaluation import (
+    AnyEvaluation,
     Case,
+    Evaluation,
     Judgement,
     RunLaw,
     Verdict,
@@ -21,8 +23,6 @@ from fxai.evaluation.case import (
     output_equals,
     output_satisfies,
 )
-from fxai.evaluation.evaluation import AnyEvaluation, Evaluation
-from fxai.evaluation.picture import to_svg
 from fxai.evaluation.result import (
     CaseResult,
     EvaluationResult,
@@ -30,6 +30,7 @@ from fxai.evaluation.result import (
     RateChange,
     RateError,
     compare_rates,
+    to_svg,
     wilson,
 )
 

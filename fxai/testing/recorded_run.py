@@ -32,7 +32,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.model_request import ModelRequest
 from fxai.schema.data import is_array, is_object
-from fxai.testing.tape import CassetteError, Exchange, Tape
+from fxai.testing.recording import CassetteError, Exchange, Tape
 
 RecordMode: TypeAlias = Literal["compare", "record", "auto"]
 """The mode of `check_run`. With `"compare"`, the file must exist. With `"record"`, fxai stores a run that differs from

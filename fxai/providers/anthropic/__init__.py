@@ -17,7 +17,6 @@ from fxai.providers.anthropic.computer_use import (
     ToolsetMember,
 )
 from fxai.providers.anthropic.known_models import facts
-from fxai.providers.anthropic.messages_stream import MessagesReader
 from fxai.providers.anthropic.model import AnthropicModel, files_layer, layer, read_facts
 from fxai.providers.anthropic.options import (
     ClearThinking,
@@ -69,7 +68,7 @@ from fxai.providers.anthropic.provider_tools import (
     web_fetch,
     web_search,
 )
-from fxai.providers.anthropic.reply import parse_reply
+from fxai.providers.anthropic.reply import MessagesReader, parse_reply
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.providers.anthropic.tool_encoding import prepare_tools
 from fxai.providers.http.reply import ReplyError

@@ -32,9 +32,8 @@ from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
 from fxai.providers.anthropic.known_models import TABLE, facts_from
 from fxai.providers.anthropic.known_models import facts as facts_by_name
-from fxai.providers.anthropic.messages_stream import MessagesReader
 from fxai.providers.anthropic.options import NAME
-from fxai.providers.anthropic.reply import read_message
+from fxai.providers.anthropic.reply import MessagesReader, read_message
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
 from fxai.providers.http.client import (
     Client,

@@ -11,7 +11,6 @@ from fxai.models.prepared_tools import HostedTool, UserLocation
 from fxai.providers.http.reply import ReplyError
 from fxai.providers.openai.account import BASE_URL, AccountOptions, Purpose, files_layer
 from fxai.providers.openai.background import Background
-from fxai.providers.openai.embedding import OpenAIEmbeddingModel, embedding_layer, prepare_embedding, read_embeddings
 from fxai.providers.openai.hosted_tools import (
     Approval,
     ApprovalRules,
@@ -84,7 +83,15 @@ from fxai.providers.openai.local_tools import (
     shell,
     tool_search,
 )
-from fxai.providers.openai.model import OpenAIModel, layer, read_reply
+from fxai.providers.openai.model import (
+    OpenAIEmbeddingModel,
+    OpenAIModel,
+    embedding_layer,
+    layer,
+    prepare_embedding,
+    read_embeddings,
+    read_reply,
+)
 from fxai.providers.openai.request import Profile, WireRequest, prepare_prompt, prepare_request
 from fxai.providers.openai.responses_input import SystemRole
 from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, SERVERS, Server, server_at, server_of

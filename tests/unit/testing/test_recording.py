@@ -23,8 +23,7 @@ from fxai.models import LanguageModel
 from fxai.providers.anthropic import layer as anthropic_layer
 from fxai.providers.http import Client, Event, Secret, open_client
 from fxai.storage.secret_filter import REMOVED
-from fxai.testing.recording import CassetteError, Mode, cassette, record, replay
-from fxai.testing.tape import Content, Redaction
+from fxai.testing.recording import CassetteError, Content, Mode, Redaction, cassette, record, replay
 from tests.kit.every import every
 from tests.kit.http_peer import Step, answer, events, peer
 

@@ -19,6 +19,7 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.models import ToolChoice, ToolChoices
+from fxai.providers.local.model import Wanted
 from fxai.providers.local.recipe import (
     Candidate,
     answering,
@@ -32,7 +33,6 @@ from fxai.providers.local.recipe import (
     structuring,
     talking,
 )
-from fxai.providers.local.turn import Wanted
 from fxai.providers.local.weights import LocalError, describe
 from tests.kit.every import every
 

@@ -24,7 +24,7 @@ from fxai.messages import (
 from fxai.models import ModelRequest
 from fxai.providers.local import Bounds
 from fxai.providers.local.engine import Engine, Setting
-from fxai.providers.local.turn import LocalTurn
+from fxai.providers.local.model import LocalTurn
 from fxai.providers.local.weights import Description, LocalError
 from fxai.schema import JsonSchema
 
