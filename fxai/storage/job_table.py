@@ -4,7 +4,7 @@ DBOS unpickles a row whose serialization is pickle. The connections of this modu
 Then DBOS refuses the row, so no row can run code.
 
 A job is a workflow of DBOS. This module uses only the public API of DBOS. A `DBOSClient` submits, lists, cancels,
-resumes, and removes workflows. `fxai.storage.job_dispatch` runs DBOS in a worker. DBOS has no public API for some data
+resumes, and removes workflows. `fxai.storage.job_worker` runs DBOS in a worker. DBOS has no public API for some data
 of a job, so fxai stores this data in two additional tables. The data consists of the number of dead workers, the last
 words of a cancelled job, and the preliminary values. Every method blocks, and raises an `OSError` if the database
 refuses.

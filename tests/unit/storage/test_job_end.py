@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from fxai.storage import job_table, work_queue
-from fxai.storage.job_dispatch import Dispatcher
 from fxai.storage.job_table import JobState, JobTable, NewJob, raising_os_errors
+from fxai.storage.job_worker import Dispatcher
 from fxai.storage.postgres import ServerAwayError
 
 

@@ -287,9 +287,9 @@ def test_a_job_that_kills_its_workers_fails_in_the_end(file: str) -> None:
 @pytest.mark.slow
 def test_jobs_that_a_worker_has_and_does_not_know_of_are_run(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker runs a job that the database gave it in a lost reply. A job that runs already does not run again."""
-    from fxai.storage import job_dispatch
+    from fxai.storage import job_worker
 
-    monkeypatch.setattr(job_dispatch, "_LAG", 1.0)
+    monkeypatch.setattr(job_worker, "_LAG", 1.0)
     may_end, names = threading.Event(), list[str]()
 
     def wait(job: Job) -> EffectOf[str]:
@@ -314,9 +314,9 @@ def test_jobs_that_a_worker_has_and_does_not_know_of_are_run(file: str, monkeypa
 @pytest.mark.slow
 def test_a_job_that_dbos_cannot_read_is_cancelled_in_the_end(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker gives the job back `attempts` times. Then it cancels the job, and does not take it for ever."""
-    from fxai.storage import job_dispatch
+    from fxai.storage import job_worker
 
-    monkeypatch.setattr(job_dispatch, "_LAG", 0.1)
+    monkeypatch.setattr(job_worker, "_LAG", 0.1)
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
         yield from queue.submit("double", "a", "1")
