@@ -209,7 +209,7 @@ class Runs:
         return tuple(shown)
 
     def _is_owned(self, run: str) -> EffectOf[bool, JournalFailure, None]:
-        owning: EffectOf[Any, Any, Any] = scoped(RunJournal(run, self._store.journal(run)).own())
+        owning: AnyEffect = scoped(RunJournal(run, self._store.journal(run)).own())
 
         def judge(end: Exit[Any, Any]) -> EffectOf[bool, JournalFailure, None]:
             if isinstance(end, Succeeded):
@@ -248,7 +248,7 @@ class Runs:
         """
 
         def read(journal: RunJournal) -> RunRecord:
-            from fxai.durable.run_journal import read_record  # most programs never read a run
+            from fxai.durable.run_reader import read_record  # most programs never read a run
 
             return read_record(journal.known)
 
