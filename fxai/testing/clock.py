@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Never, final
 
@@ -91,11 +91,8 @@ class TestClock(Clock):
             event.set()
 
     @override
-    def deadline(self, scope: anyio.CancelScope, seconds: float) -> AbstractAsyncContextManager[None]:
-        return self._deadline(scope, seconds)
-
     @asynccontextmanager
-    async def _deadline(self, scope: anyio.CancelScope, seconds: float) -> AsyncGenerator[None, None]:
+    async def deadline(self, scope: anyio.CancelScope, seconds: float) -> AsyncGenerator[None, None]:
         async def strike() -> None:
             await self.sleep(seconds)
             scope.cancel()

@@ -367,7 +367,7 @@ def _extend(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
         some.map(lambda types: _TUPLE[tuple(types)]),
         atoms.map(lambda tp: _SET[tp]) | atoms.map(lambda tp: _FROZEN[tp]),
         _structs(some),
-        some.map(_dataclass) | some.map(_typed_dict) | some.map(_named_tuple),
+        st.builds(_class, st.sampled_from(("dataclass", "typed dict", "named tuple")), some),
         st.tuples(some, some).map(_tagged_union),
     )
 
@@ -413,23 +413,13 @@ def _tagged_union(groups: tuple[list[Any], list[Any]]) -> Any:
     return _UNION[tuple(arms)]
 
 
-def _dataclass(types: list[Any]) -> Any:
-    members: list[Any] = [(f"m{index}", tp) for index, tp in enumerate(types)]
-    made = make_dataclass(_fresh_name("Made"), [*members, ("more", int, field(default=3))])
-    made.__module__ = __name__
-    return made
-
-
-def _typed_dict(types: list[Any]) -> Any:
-    make: Any = TypedDict
-    members = {f"m{index}": tp if index else NotRequired[tp] for index, tp in enumerate(types)}
-    made = make(_fresh_name("Made"), members)
-    made.__module__ = __name__
-    return made
-
-
-def _named_tuple(types: list[Any]) -> Any:
-    make: Any = NamedTuple
-    made = make(_fresh_name("Made"), [(f"m{index}", tp) for index, tp in enumerate(types)])
+def _class(kind: str, types: list[Any]) -> Any:
+    """Return a class of the kind with these members."""
+    name, members = _fresh_name("Made"), [(f"m{index}", tp) for index, tp in enumerate(types)]
+    if kind == "dataclass":
+        made: Any = make_dataclass(name, [*members, ("more", int, field(default=3))])
+    else:
+        make: Any = NamedTuple if kind == "named tuple" else TypedDict
+        made = make(name, members if make is NamedTuple else {**dict(members), "m0": NotRequired[types[0]]})
     made.__module__ = __name__
     return made
