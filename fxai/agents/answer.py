@@ -30,6 +30,7 @@ from fxai.messages.part import FinishReason, PrefixBreak, ToolCall, ToolResult, 
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.cut import Compacted
+from fxai.schema.data import JsonObject
 from fxai.tools.call import Call
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import NotRun, ToolError
@@ -387,7 +388,7 @@ class RunFailed(AiError, frozen=True, tag="AiError"):
         return AiError(self.module, self.method, self.reason)
 
     @override
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> JsonObject:
         """Return the error as a JSON value, without the conversation."""
         return self.error.to_data()
 

@@ -37,7 +37,7 @@ from fxai.effects.effect import EffectOf, Succeed
 from fxai.messages.media_type import media_type_of
 from fxai.messages.message import handles_of
 from fxai.messages.prompt import Prompt
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.fault import DecodeError, pointer_to, pointer_tokens
 from fxai.schema.location import MISSING, value_at
 from fxai.storage.result_store import ResultStore
@@ -228,10 +228,10 @@ class Keeping:
 # -- previews
 
 
-def _preview(shown: Any, handle: str | None, most: int) -> dict[str, Any]:
+def _preview(shown: Any, handle: str | None, most: int) -> JsonObject:
     """Return the form of a large result for the model and the history."""
     text = _text(shown)
-    made: dict[str, Any] = {"preview": text[: max(most - _LEAST, _LEAST)], "bytes": len(text.encode(errors="replace"))}
+    made: JsonObject = {"preview": text[: max(most - _LEAST, _LEAST)], "bytes": len(text.encode(errors="replace"))}
     if is_array(shown) or is_object(shown):
         made["items"] = len(shown)
     note = f"This is the start of a large result. Read the rest with {_NAME}."
@@ -318,14 +318,14 @@ def _file(value: Any) -> list[Any] | str | None:
     return None if found is None else [{"type": "file", "media_type": found[0], "data": data}]
 
 
-def _page(value: Any, asked: ReadResult, most: int) -> dict[str, Any]:
+def _page(value: Any, asked: ReadResult, most: int) -> JsonObject:
     """Return a page of text, items, or members that has at most `most` bytes, or a single cut item."""
     if not (is_array(value) or is_object(value)):
         text = value if isinstance(value, str) else _text(value)
         part = text[asked.offset : asked.offset + most // _BYTES_OF_TOKEN]
         return _with_next({"text": part}, asked.offset, len(part), len(text))
     entries = [*value.items()] if is_object(value) else [*enumerate(value)]
-    page: dict[str, Any] = {}
+    page: JsonObject = {}
     size = 0
     for key, one in entries[asked.offset :]:
         entry = _short(one, asked.pointer, key, most)
@@ -345,15 +345,15 @@ def _short(value: Any, pointer: str, key: str | int, most: int) -> Any:
     return {"preview": text[:_LEAST].decode(errors="ignore"), "bytes": len(text), "pointer": pointer_to(pointer, key)}
 
 
-def _with_next(page: dict[str, Any], offset: int, count: int, total: int) -> dict[str, Any]:
+def _with_next(page: JsonObject, offset: int, count: int, total: int) -> JsonObject:
     more = {"next_offset": offset + count} if offset + count < total else {}
     return {**page, "offset": offset, "total": total, **more}
 
 
-def _matches(value: Any, asked: ReadResult, most: int) -> dict[str, Any]:
+def _matches(value: Any, asked: ReadResult, most: int) -> JsonObject:
     """Return the places of a text, without a distinction of capital letters, at most 20 at a time."""
     wanted = asked.search.casefold()
-    found: list[dict[str, Any]] = []
+    found: list[JsonObject] = []
     size = count = 0
     for pointer, text, at in _locations(value, asked.pointer, wanted):
         count += 1

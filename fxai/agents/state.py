@@ -37,7 +37,7 @@ from fxai.effects.mistake import MYPY, NotItsValue
 from fxai.messages.calls import Pending
 from fxai.messages.wire import HISTORY_LIMITS
 from fxai.schema.codec import Schema
-from fxai.schema.data import FrozenArray, FrozenObject, frozen, is_array, is_listed, is_object
+from fxai.schema.data import FrozenArray, FrozenObject, JsonObject, frozen, is_array, is_listed, is_object
 from fxai.schema.fault import DecodeError, DecodeFailure, SchemaError
 from fxai.schema.parsing import Limits, parse_json_unsafe
 
@@ -281,7 +281,7 @@ class PromptState(msgspec.Struct, frozen=True):
         """The values by key. After reading from JSON, values that no render has declared are JSON values."""
         return {key: cell.value for key, cell in self.cells.items()}
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> JsonObject:
         """Return the state as a JSON value: `{"values": {…}, "effects": {…}, "pending": […]}`.
 
         It contains digests of dependencies. Effects with dependencies that are not JSON values run again.
@@ -290,7 +290,7 @@ class PromptState(msgspec.Struct, frozen=True):
             StateError: If the JSON form of a value is not lossless.
         """
         digests = {key: deps if isinstance(deps, str) else _digest(deps) for key, deps in self.effects.items()}
-        data: dict[str, Any] = {"values": _to_data(self.cells)}
+        data: JsonObject = {"values": _to_data(self.cells)}
         effects = {key: digest for key, digest in digests.items() if digest is not None}
         if effects:
             data["effects"] = effects
@@ -334,7 +334,7 @@ class PromptState(msgspec.Struct, frozen=True):
         return hash(frozenset(self.cells))  # the values may be unhashable
 
 
-def _to_data(cells: Mapping[str, Cell]) -> dict[str, Any]:
+def _to_data(cells: Mapping[str, Cell]) -> JsonObject:
     return {key: cell.to_data(key) for key, cell in cells.items()}
 
 
@@ -420,7 +420,7 @@ class StateStore:
         with self._lock:
             return dict(self.cells)
 
-    def changes_since(self, before: Mapping[str, Cell]) -> dict[str, Any]:
+    def changes_since(self, before: Mapping[str, Cell]) -> JsonObject:
         """Return the changed values as JSON values by key.
 
         Raises:

@@ -35,7 +35,7 @@ from fxai.distributed.worker_host import TargetError, find_target, target_of
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Die, Exit, Failed, Succeeded, attach
 from fxai.effects.constructor import context as context_effect
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import AwaitExit, EffectOf
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.layer import LayerOf
@@ -138,7 +138,7 @@ def distribute(
             raise KeyError(f"placement for the unknown tool {name!r}{near}. Use one of: {', '.join(here.tools)}")
     options = _Options(target, messages, wait, grace)
 
-    def bind(around: ContextOf[Any]) -> ContextOf[Any]:
+    def bind(around: AnyContext) -> AnyContext:
         engine = around.fetch(Cluster).engine
         for name, placement in placements.items():
             why = engine.refuse(placement.resources) if placement.resources else None
@@ -152,7 +152,7 @@ def distribute(
             services[Given(identity, id(services[identity]))] = True
         return ContextOf(services)
 
-    made: EffectOf[ContextOf[Any], Never, Any] = context_effect().map(bind)
+    made: EffectOf[AnyContext, Never, Any] = context_effect().map(bind)
     return cast("LayerOf[_T, Never, Cluster | None]", LayerOf.effect_context(made))
 
 
@@ -200,13 +200,11 @@ class RemoteHandler:
         """True if a call continues an earlier call with the same key."""
         return self._engine.joins_calls
 
-    def missing(self, _: ContextOf[Any]) -> tuple[Any, ...]:
+    def missing(self, _: AnyContext) -> tuple[Any, ...]:
         """Return no services, because the layer of the worker provides them."""
         return ()
 
-    def answer(
-        self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
-    ) -> EffectOf[Any, Any]:
+    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: AnyContext) -> EffectOf[Any, Any]:
         """Return the effect of the result of the handler."""
         tracer: Tracer | None = services.find(Tracer)
         trace = {} if tracer is None else tracer.inject()

@@ -42,7 +42,7 @@ from fxai.distributed.envelope import (
 )
 from fxai.distributed.loop_thread import LoopThread, in_daemon
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import AnyEffect, Await, EffectOf, Within
 from fxai.effects.layer import AnyLayer
 from fxai.effects.runtime import Runtime, runtime
@@ -329,7 +329,7 @@ class Host:
             key=CallKey(call.idempotency_key or call.key),
         )
 
-        def trace(services: ContextOf[Any]) -> AnyEffect:
+        def trace(services: AnyContext) -> AnyEffect:
             tracer: Tracer | None = services.find(Tracer)
             resumes = tracer is not None and call.trace
             return tracer.resume(call.trace, made.inner_effect) if tracer is not None and resumes else made.effect

@@ -35,7 +35,7 @@ from fxai.durable.failure import (
 from fxai.durable.record import AnyRecord, Ended, Part, TimedRecord, Timer
 from fxai.durable.run_journal import CLOCK, RunJournal
 from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.context import Branches, Branching, ContextOf, Placed
+from fxai.effects.context import AnyContext, Branches, Branching, ContextOf, Placed
 from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Fetch, Succeed, Suspend, Sync
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
@@ -144,7 +144,7 @@ class Frame(msgspec.Struct, Placed, eq=False):
     def trunk_of(self) -> object:
         return self.base
 
-    def branch(self, kind: str, context: ContextOf[Any]) -> Branches:
+    def branch(self, kind: str, context: AnyContext) -> Branches:
         """Return the frames of the children of a concurrent operator."""
         return _FrameBranches(self, self.next(kind), context)
 
@@ -238,11 +238,11 @@ class Frame(msgspec.Struct, Placed, eq=False):
             return record
         return msgspec.structs.replace(record, aside=True)
 
-    def into(self, context: ContextOf[Any]) -> ContextOf[Any]:
+    def into(self, context: AnyContext) -> AnyContext:
         """Return `context` with this frame and its clock."""
         return context.merge(self.services(context))
 
-    def services(self, context: ContextOf[Any]) -> ContextOf[Any]:
+    def services(self, context: AnyContext) -> AnyContext:
         """Return the services that `into` adds: the frame and its clock."""
         clock: Clock = context.fetch(Clock)
         base = clock.base if isinstance(clock, FrameClock) else clock
@@ -250,7 +250,7 @@ class Frame(msgspec.Struct, Placed, eq=False):
         return ContextOf({Frame: self, Branching: self, Clock: FrameClock(base, self)})
 
     @staticmethod
-    def of(context: ContextOf[Any]) -> Frame | None:
+    def of(context: AnyContext) -> Frame | None:
         """Return the frame in `context`, or None outside a durable run."""
         frame: Frame | None = context.services.get(Frame)
         return frame
@@ -260,14 +260,14 @@ class Frame(msgspec.Struct, Placed, eq=False):
 class _FrameBranches:
     """The frames of the children of one concurrent operator."""
 
-    def __init__(self, frame: Frame, path: str, context: ContextOf[Any]) -> None:
+    def __init__(self, frame: Frame, path: str, context: AnyContext) -> None:
         self._frame = frame
         self._path = path
         self._context = context
         self._gave_up = frame.gave_up  # a later change in one child does not affect the next child
         self._fired: anyio.CancelScope | None = None
 
-    def context_of(self, index: int) -> ContextOf[Any]:
+    def context_of(self, index: int) -> AnyContext:
         """Return the context of a child."""
         frame = self._frame.child(f"{self._path}/{index}")
         frame.gave_up, frame.repeats, frame.fired = self._gave_up, self._frame.repeats, self._fired

@@ -34,9 +34,9 @@ from fxai.durable.runs import Runs
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import cut
 from fxai.effects.constructor import fail
-from fxai.effects.context import ContextOf, put_enclosure
+from fxai.effects.context import AnyContext, put_enclosure
 from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, Fold, Generate, Succeed, Within
-from fxai.effects.layer import LayerOf, MemoMap, build_layer, map_layer_context
+from fxai.effects.layer import AnyLayer, LayerOf, MemoMap, build_layer, map_layer_context
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.messages.errors import AiError
@@ -105,7 +105,7 @@ def durable(
     runs = store if isinstance(store, Runs) else Runs.at(store)
 
     def build(memo: MemoMap, scope: Scope) -> AnyEffect:
-        def within(around: ContextOf[Any]) -> AnyEffect:
+        def within(around: AnyContext) -> AnyEffect:
             opening = Generate(_open, (runs, run, version, on_change, patience, scope), {})
             opened: EffectOf[Frame, Any, Any] = scope.around(opening)
             return opened.flat_map(lambda frame: build_layer(_add(layer, frame, around, on_change, scope), memo, scope))
@@ -115,12 +115,10 @@ def durable(
     return LayerOf(build)
 
 
-def _add(
-    layer: LayerOf[Any, Any, Any], frame: Frame, around: ContextOf[Any], on_change: OnChange, scope: Scope
-) -> LayerOf[Any, Any, Any]:
+def _add(layer: AnyLayer, frame: Frame, around: AnyContext, on_change: OnChange, scope: Scope) -> AnyLayer:
     replay = Replay(goes_on=on_change == "continue")
 
-    def add(services: ContextOf[Any]) -> ContextOf[Any]:
+    def add(services: AnyContext) -> AnyContext:
         ledger: ApprovalLedger = around.merge(services).fetch(ApprovalLedger)
         clock: Clock = around.merge(services).fetch(Clock)
         frame.journal.start(clock)
@@ -138,7 +136,7 @@ def _add(
             return Succeed(value) if changed is None else fail(changed)
 
         ended = end_whole if scope.is_of_one else None
-        cancelled: EffectOf[Any, Any, Any] = cut(Fold(program, leave_openly, ended), journal.cancelling, stopped)
+        cancelled: AnyEffect = cut(Fold(program, leave_openly, ended), journal.cancelling, stopped)
         return cancelled.map_error(explain)
 
     return map_layer_context(intercept(layer, lambda _: Succeed(replay)), add)

@@ -18,7 +18,7 @@ from fxai.durable.frame import Frame, Steps, append, leave, stop_cancelled, unde
 from fxai.durable.outcome_record import resolve_doubt
 from fxai.durable.record import Asked, Begun, Ended
 from fxai.effects.cause import Cause
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fold, Generate, Local, Succeed, Within
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
@@ -40,7 +40,7 @@ def version(newest: str) -> EffectOf[str, Any, None]:
     '2'
     """
 
-    def choose(context: ContextOf[Any]) -> str:
+    def choose(context: AnyContext) -> str:
         frame = Frame.of(context)
         return newest if frame is None else frame.version
 
@@ -71,7 +71,7 @@ def step(name: str, effect: EffectOf[_A, _E, _R], schema: Any, *, idempotent: bo
     """
     form: Schema[Any] = Schema[Any].of(schema)
 
-    def start(context: ContextOf[Any]) -> AnyEffect:
+    def start(context: AnyContext) -> AnyEffect:
         frame = Frame.of(context)
         if frame is None:
             return effect

@@ -20,7 +20,7 @@ import msgspec
 
 from fxai.durable.failure import Reply, RunQuestion
 from fxai.messages.prompt import Prompt
-from fxai.schema.data import JSON_ERRORS
+from fxai.schema.data import JSON_ERRORS, JsonObject
 
 RunStatus: TypeAlias = Literal["queued", "running", "waiting", "done", "failed", "cancelled", "stopped"]
 """The status of a run.
@@ -106,7 +106,7 @@ class TurnRecord(TimedRecord, frozen=True, tag="turn"):
     """Digests of the request, by the keys `instructions`, `tools`, and so on."""
     trace: str = ""
     """The `traceparent` of the span of the request. Empty if the request was not traced."""
-    failures: tuple[dict[str, Any], ...] = ()
+    failures: tuple[JsonObject, ...] = ()
     """The failures of the turn, each as the data of an `AiError`. Empty if the turn succeeded."""
 
 
@@ -128,7 +128,7 @@ class Ended(TimedRecord, frozen=True, tag="ended"):
     path: str
     kind: OutcomeKind
     value: Any = None
-    state: dict[str, Any] = {}
+    state: JsonObject = {}
     """The changes in the state of a stateful prompt."""
     json_text: tuple[str, ...] = ()
     handle: str = ""

@@ -45,7 +45,7 @@ from fxai.durable.outcome_record import (
 )
 from fxai.durable.record import Answered, Begun, Ended, Entered, Part, TurnRecord
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import (
     AnyEffect,
     Ask,
@@ -73,7 +73,7 @@ from fxai.schema.fault import DecodeError
 from fxai.tools.annotation import Idempotent, Readonly, Resumable
 from fxai.tools.call import Outcome
 from fxai.tools.handler import InnerCall, joins_calls
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import OutcomeUnknown
 from fxai.tools.tool_info import CallKey
 
@@ -94,13 +94,13 @@ class Replay(Interceptor):
 
     def __init__(self, *, goes_on: bool) -> None:
         self._goes_on = goes_on
-        self._tools: dict[int, tuple[Tool[Any, Any, Any], str]] = {}  # digests by `id()`; the tool keeps its id in use
+        self._tools: dict[int, tuple[AnyTool, str]] = {}  # digests by `id()`; the tool keeps its id in use
 
     # -- runs of agents
 
     @override
     def run(self, about: RunInfo, running: AnyEffect) -> AnyEffect:
-        def enter(context: ContextOf[Any]) -> AnyEffect:
+        def enter(context: AnyContext) -> AnyEffect:
             frame = _frame(context)
             path = frame.next(about.agent)
             start = Generate(_enter, (frame, path, about), {})
@@ -143,7 +143,7 @@ class Replay(Interceptor):
 
     @override
     def stream_turn(self, about: TurnInfo, parts: AnyStream) -> AnyStream:
-        def choose(context: ContextOf[Any]) -> AnyEffect:
+        def choose(context: AnyContext) -> AnyEffect:
             frame, tracer = _frame(context), _tracer(context)
             path, request = self._turn_path(frame, about)
             verified = frame.verify(path) if about.location is None else Succeed(None)
@@ -191,7 +191,7 @@ class Replay(Interceptor):
             "messages": f"{len(prompt) - len(system)} {digest(_image(Prompt(last)))}",
         }
 
-    def _digest(self, tool: Tool[Any, Any, Any]) -> str:
+    def _digest(self, tool: AnyTool) -> str:
         known = self._tools.get(id(tool))
         if known is None:
             known = self._tools[id(tool)] = tool, f"{digest_of(tool, None)} {tool.description}"
@@ -236,7 +236,7 @@ class Replay(Interceptor):
     def call(self, about: InterceptedCall, running: AnyEffect) -> AnyEffect:
         return Within(lambda context: Generate(self._call, (_frame(context), about, running, context), {}))
 
-    def _call(self, frame: Frame, about: InterceptedCall, running: AnyEffect, context: ContextOf[Any]) -> Steps:
+    def _call(self, frame: Frame, about: InterceptedCall, running: AnyEffect, context: AnyContext) -> Steps:
         path = _call_path(frame, about)
         store: StateStore | None = context.find(StateStore)
         part = frame.journal.known.part(path)
@@ -289,7 +289,7 @@ class Replay(Interceptor):
 
     @override
     def work(self, about: WorkInfo, working: AnyEffect) -> AnyEffect:
-        def choose(context: ContextOf[Any]) -> AnyEffect:
+        def choose(context: AnyContext) -> AnyEffect:
             frame = _frame(context)
             path = frame.at(about.name) if about.unique else frame.next(about.name)
             is_inbox = about.encode is encode_messages
@@ -309,14 +309,14 @@ class Replay(Interceptor):
 # -- helpers in a frame
 
 
-def _frame(context: ContextOf[Any]) -> Frame:
+def _frame(context: AnyContext) -> Frame:
     frame = Frame.of(context)
     if frame is None:
         raise LookupError("no durable run in this context. Provide durable(…) around the whole program.")
     return frame
 
 
-def _tracer(context: ContextOf[Any]) -> Tracer | None:
+def _tracer(context: AnyContext) -> Tracer | None:
     tracer: Tracer | None = context.services.get(Tracer)
     return tracer
 
@@ -472,11 +472,11 @@ def _finalize(part: Part, key: CallKey, end: Any) -> AnyEffect | None:
     return None if isinstance(end, Cause) else Succeed(end)
 
 
-def _may_run_again(tool: Tool[Any, Any, Any]) -> bool:
+def _may_run_again(tool: AnyTool) -> bool:
     return tool.get(Idempotent) or tool.get(Readonly)
 
 
-def _is_resumed(about: InterceptedCall, context: ContextOf[Any]) -> bool:
+def _is_resumed(about: InterceptedCall, context: AnyContext) -> bool:
     """Return True if a started call resumes from the recorded parts inside it. That requires a local handler."""
     handler: object = context.services.get(about.tool.identity)
     if getattr(handler, "is_elsewhere", False):

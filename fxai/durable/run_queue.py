@@ -30,7 +30,7 @@ from fxai.durable.run_journal import CLOCK, RunJournal
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.constructor import attempt_work
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import AnyEffect, EffectOf, Generate, Local, Suspend
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import scoped
@@ -187,7 +187,7 @@ class RunQueue:
         return working
 
     def _run(self, queue: WorkQueue, hold: float | None, name: str, program: Program[Any], job: Job) -> AnyEffect:
-        def mark(context: ContextOf[Any]) -> ContextOf[Any]:
+        def mark(context: AnyContext) -> AnyContext:
             return context if hold is None else context.put(Hold, Hold(hold))
 
         # a stretch fails only if the journal or the queue is unavailable; then it starts again from the journal

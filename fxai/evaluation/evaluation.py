@@ -24,7 +24,7 @@ from typing import Any, Generic, Never, TypeAlias, final, overload
 import msgspec
 from typing_extensions import TypeVar
 
-from fxai.agents.agent import Agent
+from fxai.agents.agent import Agent, AnyAgent
 from fxai.agents.answer import Answer, usage_of
 from fxai.effects.cause import Exit, Failed
 from fxai.effects.concurrency import for_each
@@ -44,6 +44,7 @@ _T = TypeVar("_T")
 _O = TypeVar("_O")
 _Out = TypeVar("_Out", default=Any)  # the law of a lambda whose output is unknown fits each agent
 _R = TypeVar("_R", default=None)
+_R1 = TypeVar("_R1")
 _R2 = TypeVar("_R2")
 _O_contra = TypeVar("_O_contra", contravariant=True)
 _R_co = TypeVar("_R_co", covariant=True, default=None)
@@ -96,6 +97,10 @@ class RunLaw(msgspec.Struct, Generic[_O_contra, _R_co], frozen=True):
         return law
 
 
+AnyRunLaw: TypeAlias = RunLaw[Any, Any]
+"""A law of any output and services."""
+
+
 @final
 class Case(msgspec.Struct, Generic[_O_contra, _R_co], frozen=True):
     """A prompt, and the laws that each run of it must satisfy."""
@@ -104,13 +109,15 @@ class Case(msgspec.Struct, Generic[_O_contra, _R_co], frozen=True):
     """The name of the case, which is unique in its evaluation."""
     prompt: Prompt
     """The prompt of each run, or a history to continue."""
-    laws: tuple[RunLaw[Any, Any], ...]
+    laws: tuple[AnyRunLaw, ...]
     """The laws of the case, at least one."""
     tags: tuple[str, ...] = ()
     """Words to select cases."""
 
     @staticmethod
-    def make(name: str, prompt: PromptInput, *laws: RunLaw[_Out, _R], tags: tuple[str, ...] = ()) -> Case[_Out, _R | None]:
+    def make(
+        name: str, prompt: PromptInput, *laws: RunLaw[_Out, _R], tags: tuple[str, ...] = ()
+    ) -> Case[_Out, _R | None]:
         """Return a case.
 
         Args:
@@ -132,10 +139,14 @@ class Case(msgspec.Struct, Generic[_O_contra, _R_co], frozen=True):
         return Case(name, Prompt.make(prompt), laws, tuple(tags))
 
 
+AnyCase: TypeAlias = Case[Any, Any]
+"""A case for any output and services."""
+
+
 # -- ready laws
 
 
-def _calls_of(answer: Answer[Any]) -> list[tuple[str, Any]]:
+def _calls_of(answer: Answer[object]) -> list[tuple[str, Any]]:
     """Return the names and the parameters of all calls of a run."""
     return [(call.name, call.params) for step in answer.steps for call in step.calls]
 
@@ -143,7 +154,7 @@ def _calls_of(answer: Answer[Any]) -> list[tuple[str, Any]]:
 def calls(tool: str, params: Mapping[str, Any] | None = None) -> RunLaw[object]:
     """Return the law that a run calls a tool, at least once with these members in its parameters."""
 
-    def judge(answer: Answer[Any]) -> Judgement:
+    def judge(answer: Answer[object]) -> Judgement:
         made, wanted = _calls_of(answer), dict(params or {}).items()
         for name, given in made:
             if name == tool and is_object(given) and all(key in given and given[key] == one for key, one in wanted):
@@ -160,7 +171,7 @@ def _show(made: list[tuple[str, Any]]) -> str:
 def never_calls(tool: str) -> RunLaw[object]:
     """Return the law that a run does not call a tool."""
 
-    def judge(answer: Answer[Any]) -> Judgement:
+    def judge(answer: Answer[object]) -> Judgement:
         made = [one for one in _calls_of(answer) if one[0] == tool]
         return Verdict(False, f"calls: {_show(made)}") if made else True
 
@@ -170,7 +181,7 @@ def never_calls(tool: str) -> RunLaw[object]:
 def calls_in_order(*tools: str) -> RunLaw[object]:
     """Return the law that a run calls the tools in this order. Other calls can be between them."""
 
-    def judge(answer: Answer[Any]) -> Judgement:
+    def judge(answer: Answer[object]) -> Judgement:
         made = iter(name for name, _ in _calls_of(answer))
         missing = next((tool for tool in tools if tool not in made), None)
         return True if missing is None else Verdict(False, f"{missing} is missing. Calls: {_show(_calls_of(answer))}")
@@ -190,7 +201,7 @@ def at_most(*, steps: int | None = None, calls: int | None = None, tokens: int |
     if not limits:
         raise ValueError("at_most has no limit. Pass steps=…, calls=…, or tokens=….")
 
-    def judge(answer: Answer[Any]) -> Judgement:
+    def judge(answer: Answer[object]) -> Judgement:
         spent = answer.usage.input_tokens, answer.usage.output_tokens
         if tokens is not None and (spent[0] is None or spent[1] is None):
             raise ValueError("the usage of the run is unknown")
@@ -208,7 +219,7 @@ def at_most(*, steps: int | None = None, calls: int | None = None, tokens: int |
 def answer_contains(text: str, *, ignore_case: bool = True) -> RunLaw[object]:
     """Return the law that the text of the answer contains `text`, by default in any case."""
 
-    def judge(answer: Answer[Any]) -> Judgement:
+    def judge(answer: Answer[object]) -> Judgement:
         found, wanted = (answer.text.casefold(), text.casefold()) if ignore_case else (answer.text, text)
         return wanted in found or Verdict(False, f"answer: {answer.text[:200]}")
 
@@ -223,7 +234,7 @@ def answer_matches(pattern: str) -> RunLaw[object]:
     """
     compiled = re.compile(pattern)
 
-    def judge(answer: Answer[Any]) -> Judgement:
+    def judge(answer: Answer[object]) -> Judgement:
         return compiled.search(answer.text) is not None or Verdict(False, f"answer: {answer.text[:200]}")
 
     return RunLaw(f"answer matches {pattern}", judge)
@@ -232,7 +243,7 @@ def answer_matches(pattern: str) -> RunLaw[object]:
 def output_equals(value: _Out) -> RunLaw[_Out]:
     """Return the law that the output of the run equals `value`: the typed output, or the text of the answer."""
 
-    def judge(answer: Answer[Any]) -> Judgement:
+    def judge(answer: Answer[_Out]) -> Judgement:
         return answer.output == value or Verdict(False, f"output: {answer.output!r}"[:200])
 
     return RunLaw(f"output equals {value!r}"[:80], judge)
@@ -241,7 +252,7 @@ def output_equals(value: _Out) -> RunLaw[_Out]:
 def output_satisfies(name: str, predicate: Callable[[_Out], bool]) -> RunLaw[_Out]:
     """Return the law that a predicate is true for the output of the run: the typed output, or the answer as text."""
 
-    def judge(answer: Answer[Any]) -> Judgement:
+    def judge(answer: Answer[_Out]) -> Judgement:
         return bool(predicate(answer.output)) or Verdict(False, f"output: {answer.output!r}"[:200])
 
     return RunLaw(name, judge)
@@ -295,13 +306,13 @@ def model_judge(name: str, rubric: str, *, model: Any = None) -> Any:
     if not rubric.strip():
         raise ValueError(f"rubric of the judge {name!r} must not be empty")
 
-    def judge(answer: Answer[Any]) -> EffectOf[Judgement, Any, Any]:
+    def judge(answer: Answer[object]) -> EffectOf[Judgement, Any, Any]:
         asked = {"rubric": rubric, "conversation": answer.history.without_system().to_data(), "answer": answer.text}
         messages: Any = [
             {"role": "system", "content": _INSTRUCTIONS},
             {"role": "user", "content": json.dumps(asked, ensure_ascii=False, default=str)},
         ]
-        decided: EffectOf[Any, Any, Any] = LanguageModel.generate_object(Prompt.make(messages), _Decision)
+        decided: AnyEffect = LanguageModel.generate_object(Prompt.make(messages), _Decision)
         verdict = decided.map(lambda response: Verdict(response.value.passed, response.value.reason))
         return verdict if model is None else verdict.provide(model)
 
@@ -330,9 +341,9 @@ class Evaluation(msgspec.Struct, Generic[_R_co], frozen=True):
 
     name: str
     """The name of the evaluation."""
-    agent: Agent[Any, Any, Any, Any]
+    agent: AnyAgent
     """The agent of each run."""
-    cases: tuple[Case[Any, Any], ...]
+    cases: tuple[AnyCase, ...]
     """The cases, with different names."""
     runs: int = 5
     """The number of runs of each case."""
@@ -346,14 +357,14 @@ class Evaluation(msgspec.Struct, Generic[_R_co], frozen=True):
     @staticmethod
     def make(
         name: str,
-        agent: Agent[_T, _O, Any, _R],
+        agent: Agent[_T, _O, Any, _R1],
         cases: Iterable[Case[_O, _R2]],
         *,
         runs: int = 5,
         concurrency: int = 4,
         price: Price | None = None,
         currency: str = "USD",
-    ) -> Evaluation[_T | _R | _R2 | None]:
+    ) -> Evaluation[_T | _R1 | _R2 | None]:
         """Return an evaluation.
 
         Args:
@@ -392,12 +403,12 @@ class Evaluation(msgspec.Struct, Generic[_R_co], frozen=True):
             found = [self._summarize(case, done) for case, done in zip(self.cases, each, strict=True)]
             return EvaluationResult(self.name, tuple(found), self.currency)
 
-        def run(case: Case[Any, Any]) -> EffectOf[_Run, Never, Any]:
+        def run(case: AnyCase) -> EffectOf[_Run, Never, Any]:
             return _judge_run(self.agent, case)
 
         return for_each(jobs, run, concurrency=self.concurrency).map(summarize)
 
-    def _summarize(self, case: Case[Any, Any], runs: list[_Run]) -> CaseResult:
+    def _summarize(self, case: AnyCase, runs: list[_Run]) -> CaseResult:
         laws: list[LawResult] = []
         for at, law in enumerate(case.laws):
             verdicts = [run.verdicts[at] for run in runs]
@@ -414,7 +425,7 @@ class Evaluation(msgspec.Struct, Generic[_R_co], frozen=True):
 
 
 @gen
-def _judge_run(agent: Agent[Any, Any, Any, Any], case: Case[Any, Any]) -> Gen[_Run, Never, Any]:
+def _judge_run(agent: AnyAgent, case: AnyCase) -> Gen[_Run, Never, Any]:
     """Run the agent once, and judge the run."""
     clock = yield from Fetch(Clock)
     begun = clock.monotonic()
@@ -428,7 +439,7 @@ def _judge_run(agent: Agent[Any, Any, Any, Any], case: Case[Any, Any]) -> Gen[_R
     return _Run(tuple(verdicts), seconds, tuple([step.usage for step in ended.value.steps]))
 
 
-def _judge(law: RunLaw[Any, Any], answer: Answer[Any]) -> EffectOf[tuple[bool | None, str], Never, Any]:
+def _judge(law: AnyRunLaw, answer: Answer[Any]) -> EffectOf[tuple[bool | None, str], Never, Any]:
     """Return the effect of the verdict. A law that fails or raises has no verdict."""
 
     def judge() -> AnyEffect:

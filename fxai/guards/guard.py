@@ -36,7 +36,7 @@ from typing_extensions import TypeAliasType, TypeVar, override
 
 from fxai.effects.cause import Cause, Die
 from fxai.effects.constructor import fail, of_result
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, FailCause, Fold, Local, Succeed, Suspend
 from fxai.effects.layer import LayerOf, MemoMap, build_layer
 from fxai.effects.mistake import PlainAwaitable
@@ -129,7 +129,7 @@ class GuardRing(msgspec.Struct, frozen=True):
         """Return the wrap of the hooks for tools."""
         return _ToolGuard(self)
 
-    def judge(self, hook: _Hook, around: ContextOf[Any], *about: Any) -> AnyEffect:
+    def judge(self, hook: _Hook, around: AnyContext, *about: Any) -> AnyEffect:
         """Return the effect of the answer of a hook: a `Return`, a `Refuse`, or None."""
 
         def advise(given: Any) -> str:
@@ -140,7 +140,7 @@ class GuardRing(msgspec.Struct, frozen=True):
                 return None
             return Succeed(Refuse(f"the guard could not decide: {cause.failures[0]}"))
 
-        def own(services: ContextOf[Any]) -> ContextOf[Any]:
+        def own(services: AnyContext) -> AnyContext:
             # The services around the guarded layer win, because the model of a call is the guarded model. A journal
             # records the judgement as a part of the turn or call, so the requests of the hook need no record.
             merged = {**services.services, **around.services}
@@ -262,15 +262,15 @@ class Guard(msgspec.Struct, Generic[_R_co], frozen=True):
         """
         aspect = self.aspect
 
-        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            def guard(given: ContextOf[Any]) -> AnyEffect:
+        def build(memo: MemoMap, scope: Scope) -> EffectOf[AnyContext, Any, Any]:
+            def guard(given: AnyContext) -> AnyEffect:
                 return Ask(lambda around: aspect.start()(self._guard_model(given, around), around))
 
             return build_layer(layer, memo, scope).flat_map(guard)
 
         return LayerOf(build)
 
-    def _guard_model(self, given: ContextOf[Any], around: ContextOf[Any]) -> ContextOf[Any]:
+    def _guard_model(self, given: AnyContext, around: AnyContext) -> AnyContext:
         model: LanguageModel | None = given.services.get(LanguageModel)
         has_handler = any(isinstance(key, Identity) for key in given)
         for ring in reversed(self.rings):
@@ -293,7 +293,7 @@ class _ToolGuard(Gate):
         self.holds_preliminary = ring.after_tool is not None
 
     @override
-    def pass_on(self, call: Invocation, proceed: Callable[[Any], AnyEffect], around: ContextOf[Any]) -> AnyEffect:
+    def pass_on(self, call: Invocation, proceed: Callable[[Any], AnyEffect], around: AnyContext) -> AnyEffect:
         before, after = self._ring.before_tool, self._ring.after_tool
 
         def run(given: Invocation) -> AnyEffect:
@@ -321,7 +321,7 @@ class _ToolGuard(Gate):
 
         return self._ring.judge(before, around, call).flat_map(decide)
 
-    def _judge_result(self, hook: _Hook, call: Invocation, ran: AnyEffect, around: ContextOf[Any]) -> AnyEffect:
+    def _judge_result(self, hook: _Hook, call: Invocation, ran: AnyEffect, around: AnyContext) -> AnyEffect:
         def judge(result: Result[Any, Any], unchanged: AnyEffect) -> AnyEffect:
             def decide(verdict: _Verdict) -> AnyEffect:
                 if verdict is None:
@@ -353,7 +353,7 @@ class _ToolGuard(Gate):
 
 @final
 class _GuardedModel(ForwardingModel):
-    def __init__(self, model: LanguageModel, ring: GuardRing, around: ContextOf[Any]) -> None:
+    def __init__(self, model: LanguageModel, ring: GuardRing, around: AnyContext) -> None:
         self._model = model
         self._ring = ring
         self._around = around

@@ -48,7 +48,7 @@ from fxai.tools.handler import HandlerError
 from fxai.tools.identity import NameConflictError, NameMap, NameRule
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_error import HandlerFailed, InvalidParameters, InvalidResult
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit, Toolkit
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -327,7 +327,7 @@ TOOL_LAWS: Final = (
 _NAME_RULES: Final = {"OpenAI": NameRule(64), "Anthropic": NameRule(128)}
 
 
-def _monoid(kit: Toolkit[Any], trial: Trial) -> Break | None:
+def _monoid(kit: AnyToolkit, trial: Trial) -> Break | None:
     from hypothesis import strategies as st
 
     def join(cuts: tuple[int, int]) -> Break | None:
@@ -350,7 +350,7 @@ def _monoid(kit: Toolkit[Any], trial: Trial) -> Break | None:
     return trial.find_break(st.tuples(cuts, cuts), join)
 
 
-def _names(kit: Toolkit[Any], _: Trial) -> Break | None:
+def _names(kit: AnyToolkit, _: Trial) -> Break | None:
     for provider, rule in _NAME_RULES.items():
         try:
             names = NameMap.of(kit, rule)
@@ -452,7 +452,7 @@ def _unknown_members(subject: Handled, trial: Trial) -> Break | None:
         return None  # the tool accepts everything
 
 
-def _complete(subject: tuple[Toolkit[Any], AnyLayer], _: Trial) -> Break | None:
+def _complete(subject: tuple[AnyToolkit, AnyLayer], _: Trial) -> Break | None:
     kit, layer = subject
     built: Any = kit.to_layer(layer)
     exit_ = apart(lambda: run_exit(Succeed(None).provide(built)))
@@ -502,7 +502,7 @@ def check_tool(
     _check(_tool_cases(tool, parameters, Trial(**trial)))
 
 
-def check_toolkit(toolkit: Toolkit[Any], **trial: Unpack[TrialOptions]) -> None:
+def check_toolkit(toolkit: AnyToolkit, **trial: Unpack[TrialOptions]) -> None:
     """Check a toolkit against every law: the laws of each tool, of merging, and of reversible names.
 
     Raises:
@@ -527,7 +527,7 @@ def check_handler(
 
 
 def check_layer(
-    toolkit: Toolkit[Any],
+    toolkit: AnyToolkit,
     layer: AnyLayer,
     *,
     parameters: Mapping[str, SearchStrategy[object]] | None = None,
@@ -548,7 +548,7 @@ def check_layer(
 
 
 def laws_of(
-    toolkit: Toolkit[Any] | AnyTool,
+    toolkit: AnyToolkit | AnyTool,
     layer: AnyLayer | None = None,
     *,
     parameters: Mapping[str, SearchStrategy[object]] | None = None,
@@ -559,7 +559,7 @@ def laws_of(
     >>> str(laws_of(Tool.make("ping"))[0])
     'ping: decoding undoes encoding'
     """
-    kit: Toolkit[Any] = Toolkit.of([toolkit]) if isinstance(toolkit, Tool) else toolkit
+    kit: AnyToolkit = Toolkit.of([toolkit]) if isinstance(toolkit, Tool) else toolkit
     how, given = Trial(**trial), parameters or {}
     cases = [case for tool in kit for case in _tool_cases(tool, given.get(tool.name), how)]
     if not isinstance(toolkit, Tool):
@@ -583,7 +583,7 @@ def _handler_cases(tool: AnyTool, layer: AnyLayer, given: SearchStrategy[object]
 
 
 def _layer_cases(
-    kit: Toolkit[Any], layer: AnyLayer, given: Mapping[str, SearchStrategy[object]], trial: Trial
+    kit: AnyToolkit, layer: AnyLayer, given: Mapping[str, SearchStrategy[object]], trial: Trial
 ) -> list[LawCase]:
     cases = [LawCase(law, (kit, layer), "layer", f"the layer of {kit!r}", trial) for law in LAYER_LAWS]
     for tool in kit:

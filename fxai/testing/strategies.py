@@ -25,6 +25,7 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar
 
 from fxai.schema.codec import Schema
+from fxai.schema.data import JsonObject
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import JsonSchema
 from fxai.testing.generation.instance import ANYTHING, instance_of, miss_of
@@ -44,7 +45,7 @@ from fxai.tools.annotation import (
 )
 from fxai.tools.call import as_decode_failure
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyToolkit, Toolkit
 
 __all__ = [
     "Document",
@@ -83,7 +84,7 @@ def json_values() -> SearchStrategy[Any]:
     return ANYTHING
 
 
-def json_schemas(draft: Draft = "2020-12", *, objects: bool = False) -> SearchStrategy[dict[str, Any]]:
+def json_schemas(draft: Draft = "2020-12", *, objects: bool = False) -> SearchStrategy[JsonObject]:
     """Generate valid JSON Schema documents with references, recursion, and all kinds of keywords.
 
     Args:
@@ -239,7 +240,7 @@ def tools(draw: DrawFn, *, name: SearchStrategy[str] | None = None) -> AnyTool:
 _NAMES: Final = st.from_regex(r"[A-Za-z][A-Za-z0-9 ._/-]{0,12}[a-z0-9]", fullmatch=True)
 
 
-def toolkits(*, least: int = 0, most: int = 4) -> SearchStrategy[Toolkit[Any]]:
+def toolkits(*, least: int = 0, most: int = 4) -> SearchStrategy[AnyToolkit]:
     """Generate toolkits of `least` to `most` tools with different names, in fxai and at a provider."""
 
     def sent_as(tool: AnyTool) -> str:

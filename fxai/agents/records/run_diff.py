@@ -32,7 +32,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.agents.records.run_record import RecordedCall, RunRecord
-from fxai.schema.data import identity, is_array, is_object
+from fxai.schema.data import JsonObject, identity, is_array, is_object
 from fxai.schema.display import in_line, one_line, quote_name
 from fxai.schema.fault import pointer_to, pointer_tokens
 from fxai.schema.parsing import parse_json
@@ -58,9 +58,9 @@ class ValueChange(msgspec.Struct, frozen=True):
     after: Any = msgspec.UNSET
     """The value in the second run."""
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> JsonObject:
         """Return the change as JSON values, without a missing `before` or `after`."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
+        data: JsonObject = msgspec.to_builtins(self)
         return data
 
     @override
@@ -92,9 +92,9 @@ class RunChange(msgspec.Struct, frozen=True):
     params: Any = msgspec.UNSET
     """The parameters of a changed call in the first run, for people."""
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> JsonObject:
         """Return the change as JSON values."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
+        data: JsonObject = msgspec.to_builtins(self)
         return data | {"values": [value.to_data() for value in self.values]}
 
     @override
@@ -148,7 +148,7 @@ class RunDiff(msgspec.Struct, frozen=True):
         more = [f"… and {len(lines) - _LINES} lines more"] if len(lines) > _LINES else []
         return "\n".join([f"{count} difference{'s' * (count > 1)}", *lines[:_LINES], *more])
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> JsonObject:
         """Return the difference as JSON values. A missing `before` or `after` means that the run has no value."""
         return {"same": self.same, "changes": [change.to_data() for change in self.changes]}
 
@@ -288,7 +288,7 @@ class _CallData(msgspec.Struct, eq=False):
 
     name: str
     step: int
-    data: dict[str, Any]
+    data: JsonObject
     is_refused: bool
     key: Hashable
     """The name and the parameters. Two calls with the same key are equal calls."""
@@ -325,7 +325,7 @@ def _calls_by_agent(record: RunRecord, ignored: _Ignored, nested: bool) -> dict[
 
 def _read(call: RecordedCall, step: int, ignored: _Ignored, handles: Mapping[str, str]) -> _CallData | None:
     nodes = ignored.at("calls", call.name)
-    whole: dict[str, Any] = {"params": call.params, "failure" if call.is_failure else "result": call.result}
+    whole: JsonObject = {"params": call.params, "failure" if call.is_failure else "result": call.result}
     given = {name: value for name, value in whole.items() if value is not msgspec.UNSET}
     data = _prune(_without_handles(given, handles) if handles else given, nodes)
     if data is msgspec.UNSET or not data:  # everything about the call is ignored

@@ -33,6 +33,7 @@ from fxai.messages.reason import ContentPolicyError
 from fxai.messages.response import Response
 from fxai.messages.wire import HISTORY_LIMITS
 from fxai.schema.codec import Schema
+from fxai.schema.data import JsonObject
 from fxai.schema.fault import DecodeFailure, Fault
 from fxai.schema.parsing import parse_json
 from fxai.schema.surrogate import mend_data
@@ -218,7 +219,7 @@ class RunRecord(msgspec.Struct, frozen=True):
 
     # -- the JSON form
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> JsonObject:
         """Return the record as JSON values. Two equal records have equal JSON values."""
         steps = [
             {"agent": step.agent, "run": step.run, "content": Response(step.content).to_data()} for step in self.steps

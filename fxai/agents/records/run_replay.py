@@ -43,7 +43,7 @@ from fxai.messages.response import stream_of
 from fxai.models.interceptor import InterceptedCall, Interceptor, LeftRunError, RunInfo, TurnInfo, intercept
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest
-from fxai.schema.data import identity, is_array, is_object
+from fxai.schema.data import JsonObject, identity, is_array, is_object
 from fxai.schema.display import in_line, one_line, quote_name
 from fxai.schema.fault import DecodeError, pointer_to
 from fxai.tools.annotation import Idempotent, Readonly
@@ -87,9 +87,9 @@ class RunDiverged(msgspec.Struct, frozen=True):
     history: Prompt | None = None
     """The conversation of the agent so far, or None if it is unknown. `RunRecord.of` returns its record."""
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> JsonObject:
         """Return the failure as JSON values, without the conversation, which can contain private data."""
-        data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(self, history=None))
+        data: JsonObject = msgspec.to_builtins(msgspec.structs.replace(self, history=None))
         del data["history"]
         return data | {"values": [value.to_data() for value in self.values]}
 
@@ -298,7 +298,7 @@ class _Turns(Interceptor):
             given = _without_metadata(request.prompt.without_system().to_data())
             values = value_changes(_without_metadata(self._record.prompt.to_data()), given)
             return RunDiverged("prompt", position.agent, 1, values=values) if values else None
-        results: dict[str, Any] = {}
+        results: JsonObject = {}
         for index in range(len(request.prompt) - 1, -1, -1):  # only the messages after the last turn
             message = request.prompt[index]
             if message.role == "assistant":

@@ -117,7 +117,7 @@ class LocalTurn:
         self.bounds = bounds
         self.usage: Usage = Usage()
         self.talk: ModelInput = conversation(self.request.prompt.messages)
-        self.tools: dict[str, Tool[Any, Any, Any]] = {
+        self.tools: dict[str, AnyTool] = {
             tool.name: tool for tool in request.tools if not Tool.is_provider_defined(tool)
         }
         self.schemas: dict[str, dict[str, Any]] = {name: tool.json_schema() for name, tool in self.tools.items()}

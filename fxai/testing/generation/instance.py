@@ -20,7 +20,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fxai.schema.budget import MAX_LOCATIONS, ExhaustedError, Work
-from fxai.schema.data import copy_data, identity, is_array, is_object
+from fxai.schema.data import JsonObject, copy_data, identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema, engine_of
 from fxai.schema.part import Part
 from fxai.schema.pattern import SECONDS, compiled_pattern
@@ -297,7 +297,7 @@ class Members:
         self.least: int = 0
         self.most: float = math.inf
 
-    def draw(self) -> dict[str, Any]:
+    def draw(self) -> JsonObject:
         """Generate the object.
 
         Raises:
@@ -314,7 +314,7 @@ class Members:
         if len(self.chosen) > self.most:
             raise DeadEndError
         needed = set(self._required_names())
-        value: dict[str, Any] = {}
+        value: JsonObject = {}
         for name in self.chosen:
             try:
                 value[name] = self.drawing.value(schemas_of(self.here, name), self.depth + 1)

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
+from fxai.schema.data import JsonObject
 from fxai.schema.pattern import tokens, translate
 from fxai.testing.generation.conjunction import Conjunction, DeadEndError, keyword_of
 
@@ -280,7 +281,7 @@ def _of_format(name: str) -> st.SearchStrategy[str] | None:
     return None if make is None else make()
 
 
-def by_format(schema: dict[str, Any], given: dict[str, st.SearchStrategy[str]]) -> st.SearchStrategy[str] | None:
+def by_format(schema: JsonObject, given: dict[str, st.SearchStrategy[str]]) -> st.SearchStrategy[str] | None:
     """Generate strings of a schema's format or encoding, first from `given`. Return None if it has neither."""
     name = schema.get("format")
     if isinstance(name, str) and name in given:
