@@ -89,6 +89,10 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
             return cast("ContextOf[_I_contra | _I]", self)
         return ContextOf({**self.services, **other.services})
 
+    def onto(self, outer: ContextOf[_I]) -> ContextOf[_I_contra | _I]:
+        """Return the context of both. For common keys, this context wins."""
+        return outer.merge(self) if outer.services else self
+
     @staticmethod
     def of_all(contexts: Iterable[ContextOf[Any]]) -> ContextOf[Any]:
         """Return the context of all services in `contexts`. For a common key, the last context wins."""

@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cancellation import event_loop
 from fxai.effects.cause import Exit, Failed, Succeeded, ending, outcome
-from fxai.effects.context import EMPTY, ContextOf, enclose
+from fxai.effects.context import EMPTY, AnyContext, Enclosure
 from fxai.effects.effect import EffectOf, Instruction, require_no_effect
 from fxai.effects.fiber import Fiber, close_block, report, run_fiber
 from fxai.effects.layer import LayerOf, MemoMap, build_layer
@@ -137,14 +137,15 @@ async def run_async_exit(effect: Runnable[_A, _E]) -> Exit[_A, _E]:
 class Runtime(Generic[_R_contra]):
     """Built services. Until the block of `runtime` ends, you can run any number of programs with them, concurrently."""
 
-    __slots__ = ("_context", "_scope")
+    __slots__ = ("_context", "_enclosure", "_scope")
 
-    def __init__(self, context: ContextOf[Any], scope: Scope | None = None) -> None:
+    def __init__(self, context: AnyContext, scope: Scope | None = None) -> None:
         self._context = context
+        self._enclosure: Enclosure | None = context.find(Enclosure)
         self._scope = scope
 
-    def _open(self) -> ContextOf[Any]:
-        """Return the services.
+    def _enclose(self, effect: EffectOf[_A, _E, _R_contra | None]) -> EffectOf[_A, _E, _R_contra | None]:
+        """Return the effect, wrapped by the code that the layers put around each program.
 
         Raises:
             RuntimeError: If the block of `runtime` has ended.
@@ -153,7 +154,10 @@ class Runtime(Generic[_R_contra]):
             raise RuntimeError(
                 "this Runtime has ended and has released its services. Run programs inside `async with runtime(layer)`."
             )
-        return self._context
+        if self._enclosure is None:
+            return effect
+        enclosed: EffectOf[_A, _E, _R_contra | None] = self._enclosure.around(effect)
+        return enclosed
 
     async def run(self, effect: EffectOf[_A, _E, _R_contra | None]) -> _A:
         """Run `effect` in the current task with these services and return its value. Raise errors like `run_async`.
@@ -161,10 +165,10 @@ class Runtime(Generic[_R_contra]):
         Raises:
             RuntimeError: If the block of `runtime` has ended.
         """
-        context = self._open()
-        fiber = Fiber(context, has_task=True)
+        enclosed = self._enclose(effect)
+        fiber = Fiber(self._context, has_task=True)
         try:
-            pending = fiber.step(enclose(effect, context), None, None)
+            pending = fiber.step(enclosed, None, None)
             end: Exit[_A, _E] = fiber.finish() if pending is None else await fiber.drive(pending)
         except BaseException as raised:
             report(raised)
@@ -178,8 +182,7 @@ class Runtime(Generic[_R_contra]):
             RuntimeError: If the block of `runtime` has ended.
             TypeError: If the value of `effect` is an effect that was not run.
         """
-        context = self._open()
-        return _verify(await run_fiber(enclose(effect, context), context))
+        return _verify(await run_fiber(self._enclose(effect), self._context))
 
     async def run_result(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Result[_A, _E]:
         """Run `effect` and return its value or its typed failure. Raise its defect or interruption.

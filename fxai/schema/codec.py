@@ -370,7 +370,7 @@ class Schema(Generic[_A]):
         if type(value) is ready.atom or (ready.own_form is not None and ready.own_form(value)):
             return value
         try:
-            return ready.encode_raw(value)
+            return msgspec.Raw(ready.write(value)) if ready.direct else ready.encode_raw(value)
         except DecodeError:
             mended = mend_data(value)
             if mended is value:

@@ -279,9 +279,9 @@ class Compiled:
             DecodeError: If the value is not of the type.
         """
         if self.direct:
-            return msgspec.Raw(self._write(value))
+            return msgspec.Raw(self.write(value))
         wire = self._outward(value)
-        return wire if self._sound else msgspec.Raw(self._write(wire))
+        return wire if self._sound else msgspec.Raw(self.write(wire))
 
     def encode_text(self, value: Any) -> bytes:
         """Return the JSON text of a value.
@@ -290,7 +290,7 @@ class Compiled:
             DecodeError: If the value is not of the type.
         """
         wire = value if self.direct else self._outward(value)
-        return written(wire) if self._sound else self._write(wire)
+        return written(wire) if self._sound else self.write(wire)
 
     def _outward(self, value: Any) -> Any:
         step = cast(Conversion, self.plan.step)
@@ -304,7 +304,7 @@ class Compiled:
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None
 
-    def _write(self, wire: Any) -> bytes:
+    def write(self, wire: Any) -> bytes:
         """Return the text of a wire value. If the text decodes to an equal value, the value is of the type."""
         text: bytes | None = None
         why: Exception | None = None

@@ -274,9 +274,9 @@ class Call(msgspec.Struct, eq=False):
         services: ContextOf[Any] = fiber.env
         if (Tracer in services.services or self.keeper is not None) and not is_inner:
             return self._observe(services)
-        tool = self.tools.get(self.name)
-        if tool is None:
+        if self.name not in self.tools:
             return self._mistake(UnknownTool(self.name, tuple(self.tools)))
+        tool = self.tools[self.name]
         if self.refused is not None:
             return self._mistake(InvalidParameters(self.name, self.refused.faults))
         params = self._decode(tool)

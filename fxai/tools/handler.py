@@ -223,13 +223,13 @@ class Handler(msgspec.Struct, eq=False):
             ran = thread.run(self.f, arguments, tool.name)
             return ran.flat_map(lambda returned: self.lift(returned, tool, call, services))
 
-        begun = perf_counter()
+        begun = 0.0 if self.is_coroutine else perf_counter()
         returned = self.f(params, context_of(tool, call)) if self.wants_context else self.f(params)
-        if self.is_coroutine and returned.__class__ is CoroutineType:
-            return CoroutineAnswer(self, returned, tool, call, services)
-        if perf_counter() - begun > HELD_SECONDS:
+        if begun and perf_counter() - begun > HELD_SECONDS:
             report_held(tool.name, self.f, perf_counter() - begun)
         kind = returned.__class__
+        if kind is CoroutineType:
+            return CoroutineAnswer(self, returned, tool, call, services)
         return returned if kind is Success or kind is Failure else self.lift(returned, tool, call, services)
 
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
