@@ -70,7 +70,7 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
 
     def _flat(self) -> tuple[Reason[Any], ...]:
         reasons: list[Reason[Any]] = []
-        todo: list[Cause[Any]] = [self]
+        todo: list[AnyCause] = [self]
         while todo:
             held: Any = todo.pop()._reasons
             if held.__class__ is _Joined:
@@ -157,7 +157,7 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
         return error
 
 
-def attach(error: BaseException, cause: Cause[Any]) -> None:
+def attach(error: BaseException, cause: AnyCause) -> None:
     """Store later failures, mostly of finalizers, with `error`, each once: in a note and for `attachment`."""
     known = attachment(error).reasons
     seen = {id(reason) for reason in known}
@@ -167,9 +167,9 @@ def attach(error: BaseException, cause: Cause[Any]) -> None:
         error.add_note(f"meanwhile: {_list(new)}")
 
 
-def attachment(error: BaseException) -> Cause[Any]:
+def attachment(error: BaseException) -> AnyCause:
     """Return the cause that `attach` stored with the exception."""
-    cause: Cause[Any] = vars(error).get(_ATTACHED, _NOTHING)
+    cause: AnyCause = vars(error).get(_ATTACHED, _NOTHING)
     return cause
 
 
@@ -192,7 +192,7 @@ def pass_on(end: object, later: object) -> None:
 
 _ATTACHED = "__fxai_attached__"
 _LEFT = "__fxai_left__"
-_NOTHING: Cause[Any] = Cause(())
+_NOTHING: AnyCause = Cause(())
 
 
 _MANY = 64
@@ -201,8 +201,8 @@ _MANY = 64
 class _Joined(msgspec.Struct, eq=False):
     """The reasons of two causes, joined on the first read. Joining them earlier would make many failures quadratic."""
 
-    first: Cause[Any]
-    second: Cause[Any]
+    first: AnyCause
+    second: AnyCause
 
 
 def _gravity(reason: Reason[Any]) -> int:
@@ -230,11 +230,11 @@ def _words(reason: Fail[Any] | Die | Interrupt) -> str:
 class FailureError(Exception):
     """The exception that `fx.run` raises for a typed failure that is not an exception. `cause` contains all reasons."""
 
-    def __init__(self, cause: Cause[Any]) -> None:
+    def __init__(self, cause: AnyCause) -> None:
         super().__init__(*cause.failures)
         self.cause = cause
 
-    def __reduce__(self) -> tuple[type[FailureError], tuple[Cause[Any]]]:
+    def __reduce__(self) -> tuple[type[FailureError], tuple[AnyCause]]:
         return (FailureError, (self.cause,))
 
 
@@ -280,6 +280,12 @@ class Failed(msgspec.Struct, Generic[_E_co], frozen=True):
 
 
 Exit: TypeAlias = Succeeded[_A] | Failed[_E]
+
+AnyExit: TypeAlias = Exit[Any, Any]
+"""An exit of unknown types. The interpreter uses it."""
+
+AnyCause: TypeAlias = Cause[Any]
+"""A cause of any failures."""
 
 
 def ending(error: BaseException | None) -> Exit[None, Never]:

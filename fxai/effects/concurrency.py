@@ -38,8 +38,8 @@ from anyio.lowlevel import checkpoint, current_token
 from typing_extensions import TypeVar
 
 from fxai.effects.cancellation import event_loop
-from fxai.effects.cause import Cause, Die, Exit, Failed, Interrupt, Succeeded, attach
-from fxai.effects.context import Branches, ContextOf, branches_of
+from fxai.effects.cause import AnyCause, AnyExit, Cause, Die, Exit, Failed, Interrupt, Succeeded, attach
+from fxai.effects.context import AnyContext, Branches, ContextOf, branches_of
 from fxai.effects.effect import (
     AnyEffect,
     Ask,
@@ -185,7 +185,7 @@ def cut(effect: EffectOf[_A, _E, _R], hold: Hold, failure: _E2) -> EffectOf[_A, 
     other code could cancel the scope.
     """
 
-    def alone(env: Any) -> Children:
+    def alone(env: AnyContext) -> Children:
         return (yield from inside(effect, env)).finish()
 
     def start(fiber: Fiber) -> Any:
@@ -200,7 +200,7 @@ _Started: TypeAlias = tuple[int, Fiber, Awaitable[Any], Variables]
 
 
 def start_child(
-    effect: AnyEffect, parent: Fiber, env: Any = None, *, later: bool = False
+    effect: AnyEffect, parent: Fiber, env: AnyContext | None = None, *, later: bool = False
 ) -> tuple[Fiber, Awaitable[Any] | None, Variables]:
     """Run a child until its first wait, in a copy of the context variables. Return it and its awaitable, if any.
 
@@ -228,9 +228,9 @@ class _Children(msgspec.Struct, eq=False):
 
     _fiber: Fiber
     _values: list[Any]
-    _decisive: type[Exit[Any, Any]]  # the first exit of this type stops the other children
+    _decisive: type[AnyExit]  # the first exit of this type stops the other children
     _branches: Branches | None = None
-    _causes: list[Cause[Any]] = []
+    _causes: list[AnyCause] = []
     _stopped: bool = False
     _fatal: BaseException | None = None
     _running: int = 0
@@ -280,7 +280,7 @@ class _Children(msgspec.Struct, eq=False):
 
     async def _in_tasks(
         self, first: _Started, effects: Iterator[Any], limit: int, give: Callable[[list[Any]], Any]
-    ) -> Exit[Any, Any]:
+    ) -> AnyExit:
         started: _Started | None = first
         index = first[0]
         try:
@@ -334,13 +334,13 @@ class _Children(msgspec.Struct, eq=False):
                 if self._stopped:
                     self._tasks.cancel()
 
-    def _interrupt(self, at: int, besides: Cause[Any]) -> None:
+    def _interrupt(self, at: int, besides: AnyCause) -> None:
         if not self._stopped:  # a cancellation from outside, which fxai raises
             self._end(at, Failed(Cause((Interrupt(),)).combine(besides)))
         elif besides.reasons:
             self._causes.append(besides)
 
-    def _end(self, index: int, exit_: Exit[Any, Any]) -> None:
+    def _end(self, index: int, exit_: AnyExit) -> None:
         if isinstance(exit_, Succeeded):
             if not (self._stopped and self._decisive is Succeeded):  # the first of two winners counts
                 self._values[index] = exit_.value
@@ -348,7 +348,7 @@ class _Children(msgspec.Struct, eq=False):
             self._causes.append(exit_.cause)
         self._stopped = self._stopped or isinstance(exit_, self._decisive)
 
-    def _exit(self, give: Callable[[list[Any]], Any]) -> Exit[Any, Any]:
+    def _exit(self, give: Callable[[list[Any]], Any]) -> AnyExit:
         if self._fatal is not None:
             raise self._fatal
 
@@ -364,7 +364,7 @@ class _Children(msgspec.Struct, eq=False):
         return Failed(cause)
 
 
-def _children(fiber: Fiber, kind: str, number: int, decisive: type[Exit[Any, Any]] = Failed) -> _Children:
+def _children(fiber: Fiber, kind: str, number: int, decisive: type[AnyExit] = Failed) -> _Children:
     return _Children(fiber, [_NONE] * number, decisive, branches_of(fiber.env, kind))
 
 
@@ -379,7 +379,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
     _scope: Scope  # its close interrupts the program
     _own: Scope  # nested in `_scope`, so that resources of the program are released after the program stopped
     _token: object = None  # the token of the finalizer in `_scope`
-    _exit: Exit[Any, Any] | None = None
+    _exit: AnyExit | None = None
     _fatal: BaseException | None = None
     _done: anyio.Event | None = None
     _task: Held | None = None
@@ -421,13 +421,13 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         if self._fatal is not None:
             raise self._fatal
         if self._exit is not None:
-            end: Exit[Any, Any] = Succeeded(self._exit) if wrap else self._exit
+            end: AnyExit = Succeeded(self._exit) if wrap else self._exit
             return end
         self._require_home()
 
-        async def wait() -> Exit[Any, Any]:
+        async def wait() -> AnyExit:
             await cast(anyio.Event, self._done).wait()
-            end: Exit[Any, Any] = self._wait(wrap=wrap)
+            end: AnyExit = self._wait(wrap=wrap)
             return end
 
         return wait()
@@ -444,7 +444,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         self._token = self._scope.add(self._release)
         self._branches = branches_of(fiber.env, "fork")
         around = fiber.env if self._branches is None else self._branches.context_of(0)
-        env: ContextOf[Any] = ContextOf({**around.services, Scope: self._own})
+        env: AnyContext = ContextOf({**around.services, Scope: self._own})
         if not fiber.fair:
             return Inside(self._in_turn(effect, env, gives))
         child, pending, variables = start_child(effect, fiber, env)
@@ -456,7 +456,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
             self._task = spawn(partial(self._run, child, pending), variables)
         return Succeeded(self if gives is None else gives)
 
-    def _in_turn(self, effect: AnyEffect, env: Any, gives: Any) -> Children:
+    def _in_turn(self, effect: AnyEffect, env: AnyContext, gives: Any) -> Children:
         self._end((yield from inside(effect, env)).finish())
         return Succeeded(self if gives is None else gives)
 
@@ -472,12 +472,12 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
             self._end(child.exit or Failed(Cause((Interrupt(),))))
             cast(anyio.Event, self._done).set()
 
-    def _end(self, exit_: Exit[Any, Any]) -> None:
+    def _end(self, exit_: AnyExit) -> None:
         self._exit = exit_
         if self._own.empty and self._fatal is None:
             self._scope.remove(self._token)
 
-    def _release(self, end: Exit[Any, Any]) -> EffectOf[None, Never, None]:
+    def _release(self, end: AnyExit) -> EffectOf[None, Never, None]:
         """Stop the program like `interrupt`, because its scope closes with the exit `end`.
 
         If the program of the scope failed, its cause also receives a defect of the stopped program. If it succeeded,
@@ -487,8 +487,8 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         return OnExit(stop, lambda _: self._own.release(end))
 
 
-def _report(end: Exit[Any, Any], *, tells: bool) -> EffectOf[None, Never, None]:
-    cause: Cause[Any] = end.cause.besides_interruption() if isinstance(end, Failed) else Cause(())
+def _report(end: AnyExit, *, tells: bool) -> EffectOf[None, Never, None]:
+    cause: AnyCause = end.cause.besides_interruption() if isinstance(end, Failed) else Cause(())
     defects = tuple(reason for reason in cause.reasons if isinstance(reason, Die))
     if tells and defects:
         return FailCause(Cause(defects))
@@ -559,7 +559,7 @@ class Lock(msgspec.Struct, eq=False, weakref=True):
         mine = _LockTurn()
         self._queue.append(mine)
 
-        def end(exit_: Exit[Any, Any]) -> EffectOf[Any]:
+        def end(exit_: AnyExit) -> EffectOf[Any]:
             if isinstance(exit_, Succeeded):
                 scope.add(lambda _: self._release())
                 return NOTHING

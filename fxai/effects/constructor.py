@@ -29,7 +29,7 @@ from typing_extensions import TypeIs, TypeVar
 from fxai.effects import development
 from fxai.effects.blocking import time_calls
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, ForeignCancellationError, Succeeded, outcome
-from fxai.effects.context import EMPTY, ContextOf, ServiceKey
+from fxai.effects.context import EMPTY, AnyContext, ContextOf, ServiceKey
 from fxai.effects.effect import (
     TURN,
     AnyEffect,
@@ -240,9 +240,9 @@ def reference(key: ServiceKey[Any, _S]) -> EffectOf[_S, Never, None]:
     return Fetch(key.__fx_key__())
 
 
-def context() -> EffectOf[ContextOf[Any], Never, None]:
+def context() -> EffectOf[AnyContext, Never, None]:
     """Return the effect of the current context."""
-    return Ask(lambda services: cast("ContextOf[Any]", services))
+    return Ask(lambda services: cast("AnyContext", services))
 
 
 def annotate_span(attributes: Mapping[str, AttributeValue]) -> EffectOf[None, Never, None]:
@@ -252,7 +252,7 @@ def annotate_span(attributes: Mapping[str, AttributeValue]) -> EffectOf[None, Ne
         attributes: Values by name, such as `{"orders.found": 3}`. They replace existing values.
     """
 
-    def annotate(services: ContextOf[Any]) -> None:
+    def annotate(services: AnyContext) -> None:
         tracer: Tracer | None = services.services.get(Tracer)
         if tracer is not None:
             tracer.annotate(attributes)

@@ -89,12 +89,12 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
             return cast("ContextOf[_I_contra | _I]", self)
         return ContextOf({**self.services, **other.services})
 
-    def onto(self, outer: ContextOf[_I]) -> ContextOf[_I_contra | _I]:
+    def onto(self, outer: AnyContext) -> AnyContext:
         """Return the context of both. For common keys, this context wins."""
         return outer.merge(self) if outer.services else self
 
     @staticmethod
-    def of_all(contexts: Iterable[ContextOf[Any]]) -> ContextOf[Any]:
+    def of_all(contexts: Iterable[AnyContext]) -> AnyContext:
         """Return the context of all services in `contexts`. For a common key, the last context wins."""
         services: dict[object, Any] = {}
         for context in contexts:
@@ -130,7 +130,7 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
         """Return the service of a raw key, or `default`."""
         return self.services.get(key, default)
 
-    def put(self, key: object, service: object) -> ContextOf[Any]:
+    def put(self, key: object, service: object) -> AnyContext:
         """Return the context with a service under a raw key."""
         return ContextOf({**self.services, key: service})
 
@@ -197,13 +197,13 @@ class Placed:
         raise NotImplementedError
 
 
-def branches_of(context: ContextOf[Any], kind: str) -> Branches | None:
+def branches_of(context: AnyContext, kind: str) -> Branches | None:
     """Return the positions of the children of an operator, or None if the context contains no `Branching`."""
     branching: Branching | None = context.services.get(Branching)
     return None if branching is None else branching.branch(kind, context)
 
 
-def put_enclosure(services: ContextOf[Any], around: Callable[[Any], Any]) -> ContextOf[Any]:
+def put_enclosure(services: AnyContext, around: Callable[[Any], Any]) -> AnyContext:
     """Return the services with code that wraps each program, around the code of an inner layer."""
     inner: Enclosure | None = services.services.get(Enclosure)
     return services.put(
@@ -211,7 +211,7 @@ def put_enclosure(services: ContextOf[Any], around: Callable[[Any], Any]) -> Con
     )
 
 
-def enclose(effect: _S, services: ContextOf[Any]) -> _S:
+def enclose(effect: _S, services: AnyContext) -> _S:
     """Return the effect, wrapped by the `Enclosure` in these services if they contain one."""
     found: Enclosure | None = services.services.get(Enclosure)
     return effect if found is None else cast(_S, found.around(effect))

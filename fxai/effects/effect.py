@@ -39,8 +39,8 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects import development
-from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded
-from fxai.effects.context import ContextOf
+from fxai.effects.cause import AnyCause, Cause, Die, Exit, Fail, Failed, Succeeded
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.mistake import MYPY, Discarded, NotItsValue, Unprovided, not_a_layer, not_an_effect, refuse_as_value
 from fxai.effects.tracing import AttributeValue, Named, Operation, Tracer
 
@@ -178,7 +178,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         `catch_all(lambda e: handle(e) if isinstance(e, Lost) else fx.fail(e))`.
         """
 
-        def on_cause(cause: Cause[Any]) -> Any:
+        def on_cause(cause: AnyCause) -> Any:
             failure = _failure(cause)
             return None if failure is None else _require_effect(f(failure.error))
 
@@ -199,7 +199,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     ) -> EffectOf[_B | _C, Never, _R_co]:
         """Return an effect that cannot fail. `on_failure` or `on_success` computes its value."""
 
-        def fail(cause: Cause[Any]) -> EffectOf[_B] | None:
+        def fail(cause: AnyCause) -> EffectOf[_B] | None:
             failure = _failure(cause)
             return None if failure is None else Succeed(on_failure(failure.error))
 
@@ -477,7 +477,7 @@ class Observe(Instruction, eq=False):
     operation: Operation
     op: ClassVar[int] = Within.op
 
-    def f(self, context: ContextOf[Any]) -> Any:
+    def f(self, context: AnyContext) -> Any:
         """Return the source, in a span if the context contains a tracer."""
         tracer: Tracer | None = context.services.get(Tracer)
         return self.source if tracer is None else tracer.trace(self.operation, self.source)
@@ -654,11 +654,11 @@ def require_no_effect(value: object) -> None:
         )
 
 
-def _fails(cause: Cause[Any]) -> bool:
+def _fails(cause: AnyCause) -> bool:
     return any(isinstance(r, Fail) for r in cause.reasons)
 
 
-def _failure(cause: Cause[Any]) -> Fail[Any] | None:
+def _failure(cause: AnyCause) -> Fail[Any] | None:
     """Return the first typed failure of a cause. Return None if the cause contains a defect."""
     found: Fail[Any] | None = None
     for reason in cause.reasons:

@@ -40,6 +40,8 @@ from fxai.effects.cancellation import (
     request_of,
 )
 from fxai.effects.cause import (
+    AnyCause,
+    AnyExit,
     Cause,
     Die,
     Exit,
@@ -52,7 +54,7 @@ from fxai.effects.cause import (
     attachment,
     pass_on,
 )
-from fxai.effects.context import branches_of
+from fxai.effects.context import AnyContext, branches_of
 from fxai.effects.effect import (
     AnyEffect,
     EffectOf,
@@ -91,7 +93,7 @@ FAIR = 4096  # instructions between two turns of the event loop
 
 _UNMASK_FRAME = Mark(_UNMASK)
 _FLATTEN_FRAME = Mark(_FLATTEN)
-_EMITTED: Exit[Any, Any] = Succeeded(None)  # the exit of a fiber that still runs
+_EMITTED: AnyExit = Succeeded(None)  # the exit of a fiber that still runs
 _INTERRUPT = Interrupt()  # the default of fibers without an interruption; no cause contains it
 RESUMED: Any = Mark(-2)  # means "continue with the value or the cause of the awaitable"
 EMITTED = cast("Awaitable[Any]", Mark(-3))  # means "the reader of the program has a value"
@@ -105,7 +107,7 @@ class ReaderLeft(BaseException):
 class _Unwind(BaseException):
     """The exception that fxai throws into generators for a typed failure. `finally` runs, and `except` ignores it."""
 
-    def __init__(self, cause: Cause[Any], fiber: Fiber) -> None:
+    def __init__(self, cause: AnyCause, fiber: Fiber) -> None:
         self.cause = cause
         self.fiber = fiber
 
@@ -114,7 +116,7 @@ class _Unwind(BaseException):
 class Fiber(msgspec.Struct, eq=False):
     """The state of one running effect."""
 
-    env: Any
+    env: AnyContext
     fair: bool = True  # False: without an event loop, so the fiber must not await, and no other task needs a turn
     left: int = FAIR  # instructions before the fiber lets other tasks run
     exit: Any = None  # the Exit of an ended fiber
@@ -362,7 +364,7 @@ class Fiber(msgspec.Struct, eq=False):
             if depth != saved:
                 here.depth = saved
 
-    def _exception(self, cause: Cause[Any]) -> BaseException:
+    def _exception(self, cause: AnyCause) -> BaseException:
         if self._fatal is not None and self._is_cancelled(cause):
             return self._fatal
         reasons = cause.reasons
@@ -398,11 +400,11 @@ class Fiber(msgspec.Struct, eq=False):
             except StopIteration as stop:
                 return stop.value
 
-    def _is_cancelled(self, cause: Cause[Any]) -> bool:
+    def _is_cancelled(self, cause: AnyCause) -> bool:
         # By identity, because the interruption of a joined fiber is an ordinary reason.
         return any(reason is self._interrupt for reason in cause.reasons)
 
-    def _cause(self, raised: BaseException, *, is_awaited: bool = False) -> Cause[Any]:
+    def _cause(self, raised: BaseException, *, is_awaited: bool = False) -> AnyCause:
         if isinstance(raised, _Unwind):
             return raised.cause
         if isinstance(raised, Exception):
@@ -430,7 +432,7 @@ class Fiber(msgspec.Struct, eq=False):
             return is_foreign(raised, self._delivered)
         return self._is_foreign(raised, is_awaited=True)
 
-    def _since(self, cause: Cause[Any] | None, raised: BaseException) -> Cause[Any]:
+    def _since(self, cause: AnyCause | None, raised: BaseException) -> AnyCause:
         """Return the cause of the exception, after the cause of the unwinding during which a `finally` raised it."""
         cause = self._cause(raised) if cause is None else cause
         last, earlier = raised, raised.__context__
@@ -448,7 +450,7 @@ class Fiber(msgspec.Struct, eq=False):
 
         return cause
 
-    async def drive(self, pending: Awaitable[Any] | None, delivered: int = -1) -> Exit[Any, Any]:
+    async def drive(self, pending: Awaitable[Any] | None, delivered: int = -1) -> AnyExit:
         """Await the result of `step` and continue, until the effect ends or emits a value to its reader.
 
         If the effect emitted a value, `exit` is not set.
@@ -470,7 +472,7 @@ class Fiber(msgspec.Struct, eq=False):
             if self._delivered or self._fatal is not None:
                 self._delivered = delivered_requests()
             value: Any = None
-            cause: Cause[Any] | None = None
+            cause: AnyCause | None = None
             try:
                 awaited = checkpoint() if pending is TURN_TAKEN else pending
                 if self._mask or self._shelters:  # a cancellation must not interrupt finalizers
@@ -498,7 +500,7 @@ class Fiber(msgspec.Struct, eq=False):
             finally:
                 self._request = self._request or guard.request
 
-    def finish(self) -> Exit[Any, Any]:
+    def finish(self) -> AnyExit:
         """Return the exit after `step` returned None.
 
         Raises:
@@ -506,7 +508,7 @@ class Fiber(msgspec.Struct, eq=False):
                 includes a cancellation by asyncio itself that was blocked or that a generator caught, because asyncio
                 does not deliver it again.
         """
-        end: Exit[Any, Any] = self.exit
+        end: AnyExit = self.exit
         if self._fatal is None and self._request is None:
             return end
         fatal: BaseException | None = None
@@ -521,7 +523,7 @@ class Fiber(msgspec.Struct, eq=False):
         pass_on(self._interrupt, fatal)
         raise fatal
 
-    def besides(self) -> Cause[Any]:
+    def besides(self) -> AnyCause:
         """Return the failures apart from the interruption that ended the fiber. They come mostly from finalizers."""
         return self.exit.cause.besides_interruption() if isinstance(self.exit, Failed) else Cause(())
 
@@ -539,7 +541,7 @@ class Fiber(msgspec.Struct, eq=False):
         """Make `effect` the start of the next `step`."""
         self._stack.append(Start(effect))
 
-    def run_sync(self, effect: AnyEffect) -> Exit[Any, Any]:
+    def run_sync(self, effect: AnyEffect) -> AnyExit:
         """Run an effect that awaits nothing and return its exit. Awaiting is a defect."""
         pending: Any = self.step(effect, None, None)
         if pending is None:
@@ -561,7 +563,7 @@ class Fiber(msgspec.Struct, eq=False):
 
         return self.finish()
 
-    def _lead(self, children: Children) -> tuple[tuple[Fiber, Variables] | None, Any, Cause[Any] | None]:
+    def _lead(self, children: Children) -> tuple[tuple[Fiber, Variables] | None, Any, AnyCause | None]:
         """Return the next child, or the result of the children, or the cause of their exception."""
         try:
             return next(children), None, None
@@ -576,7 +578,7 @@ class Fiber(msgspec.Struct, eq=False):
         """Return the clock of the environment. Default: the real clock."""
         return cast(Clock, self.env.find(Clock, LIVE))
 
-    async def timeout(self, effect: AnyEffect, seconds: float) -> Exit[Any, Any]:
+    async def timeout(self, effect: AnyEffect, seconds: float) -> AnyExit:
         """Return the exit of `effect`, or `Timeout` if the clock first advances by `seconds`."""
         branches, clock, failure = branches_of(self.env, "timeout"), self.clock(), Timeout(seconds)
         if branches is None:
@@ -587,13 +589,13 @@ class Fiber(msgspec.Struct, eq=False):
         is_late = await branches.is_late(has_fired=has_fired)
         return Failed(Cause((Fail(failure),))) if is_late and isinstance(end, Succeeded) else end
 
-    async def cut(self, effect: AnyEffect, hold: Hold, failure: object) -> Exit[Any, Any]:
+    async def cut(self, effect: AnyEffect, hold: Hold, failure: object) -> AnyExit:
         """Return the exit of `effect`, or the failure if `hold` first cancels the scope."""
         if self.nested >= NESTED:
             self.nested = 0  # a task has its own stack
             return await in_own_task(lambda: self.cut(effect, hold, failure))
 
-        end: Exit[Any, Any] | None = None
+        end: AnyExit | None = None
         fiber = Fiber(self.env, nested=self.nested + 1)
         with anyio.CancelScope() as scope:
             async with hold(scope):
@@ -617,7 +619,7 @@ class Inside(msgspec.Struct, eq=False):
     children: Children
 
 
-def inside(effect: AnyEffect, env: Any) -> Generator[tuple[Fiber, Variables], None, Fiber]:
+def inside(effect: AnyEffect, env: AnyContext) -> Generator[tuple[Fiber, Variables], None, Fiber]:
     """Run a child without an event loop and return it after its end."""
     child = Fiber(env, fair=False)
     child.postpone(effect)
@@ -642,7 +644,7 @@ def _here(f: Callable[..., Any], *arguments: Any) -> Any:
     return f(*arguments)
 
 
-async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
+async def run_fiber(effect: EffectOf[_A, _E, Any], env: AnyContext) -> Exit[_A, _E]:
     """Run `effect` in the current task and return its exit.
 
     Raises:
@@ -666,7 +668,7 @@ def report(raised: BaseException) -> None:
         report_cause(Cause(reasons[reported:]))
 
 
-def report_cause(cause: Cause[Any]) -> None:
+def report_cause(cause: AnyCause) -> None:
     """Log the failures apart from an interruption in `fxai.effects`, because no other code reports them."""
     import logging  # only for failed finalizers, which are rare
 
@@ -679,7 +681,7 @@ def report_cause(cause: Cause[Any]) -> None:
 _REPORTED = "__fxai_reported__"
 
 
-async def close_block(closing: EffectOf[Any, Any, Any], env: Any, error: BaseException | None) -> None:
+async def close_block(closing: AnyEffect, env: AnyContext, error: BaseException | None) -> None:
     """Close the scope of a block of plain Python, which raised `error` or no exception.
 
     If the close fails, attach the failures to `error`, or raise them without an `error`.

@@ -32,9 +32,9 @@ import anyio
 import msgspec
 from typing_extensions import TypeAliasType, TypeVar
 
-from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.cause import AnyExit, Exit, Succeeded
 from fxai.effects.concurrency import parallel
-from fxai.effects.context import EMPTY, Branching, ContextOf, Key, Placed, enclose
+from fxai.effects.context import EMPTY, AnyContext, Branching, ContextOf, Key, Placed, enclose
 from fxai.effects.effect import (
     AnyEffect,
     Ask,
@@ -56,8 +56,8 @@ from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import ReferenceMeta
 from fxai.effects.stream import StreamOf, provide_stream
 
-Build: TypeAlias = "Callable[[MemoMap, Scope], EffectOf[ContextOf[Any], Any, Any]]"
-Make: TypeAlias = Callable[[ContextOf[Any]], ContextOf[Any]]
+Build: TypeAlias = "Callable[[MemoMap, Scope], EffectOf[AnyContext, Any, Any]]"
+Make: TypeAlias = Callable[[AnyContext], AnyContext]
 
 _ABSENT = object()
 
@@ -69,12 +69,12 @@ class MemoMap(msgspec.Struct, eq=False):
     _entries: dict[object, list[_Entry]] = {}
 
     @staticmethod
-    def of(context: ContextOf[Any]) -> MemoMap:
+    def of(context: AnyContext) -> MemoMap:
         """Return the memo map of the context, or a new memo map."""
         found = context.find(MemoMap)
         return MemoMap() if found is None else cast(MemoMap, found)
 
-    def into(self, context: ContextOf[Any]) -> ContextOf[Any]:
+    def into(self, context: AnyContext) -> AnyContext:
         """Return the context in which nested programs share this map."""
         return context if context.find(MemoMap) is self else context.put(MemoMap, self)
 
@@ -84,7 +84,7 @@ class MemoMap(msgspec.Struct, eq=False):
         The effect shares the services if they were built in a matching context. Otherwise it builds them.
         """
 
-        def start(context: ContextOf[Any]) -> AnyEffect:
+        def start(context: AnyContext) -> AnyEffect:
             for entry in self._entries.get(layer, ()):
                 if entry.serves(context):
                     entry.hold(scope, is_shared=True)
@@ -109,13 +109,13 @@ class MemoMap(msgspec.Struct, eq=False):
 class _Entry(msgspec.Struct, eq=False):
     _memo: MemoMap
     layer: object
-    _context: ContextOf[Any]
+    _context: AnyContext
     _scope: Scope
     _holders: int = 0
-    _exit: Exit[ContextOf[Any], Any] | None = None
+    _exit: Exit[AnyContext, Any] | None = None
     _ready: anyio.Event | None = None
 
-    def serves(self, context: ContextOf[Any]) -> bool:
+    def serves(self, context: AnyContext) -> bool:
         """Return true if every service of the context of this entry is also in `context`.
 
         A service that is missing in `context` is not a dependency of the layer, so fxai ignores it. A missing
@@ -130,7 +130,7 @@ class _Entry(msgspec.Struct, eq=False):
         self._scope.is_of_one = scope.is_of_one and not is_shared
         scope.add(self._let_go)
 
-    def _let_go(self, exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None]:
+    def _let_go(self, exit_: AnyExit) -> EffectOf[Any, Any, None]:
         self._holders -= 1
         if self._holders:
             return NOTHING
@@ -138,10 +138,10 @@ class _Entry(msgspec.Struct, eq=False):
         self._memo.forget(self)
         return self._scope.close(exit_)
 
-    def build(self, build: Build) -> EffectOf[ContextOf[Any], Any, Any]:
+    def build(self, build: Build) -> EffectOf[AnyContext, Any, Any]:
         """Return the effect that builds the layer and wakes the waiting programs."""
 
-        def finish(exit_: Exit[ContextOf[Any], Any]) -> EffectOf[None]:
+        def finish(exit_: Exit[AnyContext, Any]) -> EffectOf[None]:
             self._exit = exit_
             if isinstance(exit_, Succeeded):
                 return self._wake()
@@ -155,17 +155,17 @@ class _Entry(msgspec.Struct, eq=False):
             self._ready.set()
         return NOTHING
 
-    def join(self, again: Callable[[], AnyEffect]) -> EffectOf[ContextOf[Any], Any, Any]:
+    def join(self, again: Callable[[], AnyEffect]) -> EffectOf[AnyContext, Any, Any]:
         """Return the effect that waits for the build of another fiber. If that was interrupted, this fiber builds."""
         if self._exit is not None:
             return self._outcome(self._exit, again)
 
         ready = self._ready = self._ready or anyio.Event()
         waited: EffectOf[Any] = Await(lambda _: ready.wait())
-        return waited.flat_map(lambda _: self._outcome(cast("Exit[ContextOf[Any], Any]", self._exit), again))
+        return waited.flat_map(lambda _: self._outcome(cast("Exit[AnyContext, Any]", self._exit), again))
 
     @staticmethod
-    def _outcome(exit_: Exit[ContextOf[Any], Any], again: Callable[[], AnyEffect]) -> AnyEffect:
+    def _outcome(exit_: Exit[AnyContext, Any], again: Callable[[], AnyEffect]) -> AnyEffect:
         if isinstance(exit_, Succeeded):
             return Succeed(exit_.value)
         return again() if exit_.cause.interrupted else FailCause(exit_.cause)
@@ -325,7 +325,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         Raises:
             TypeError: If `key` is not a key of a service.
         """
-        context: ContextOf[Any] = ContextOf.make(key, service)
+        context: AnyContext = ContextOf.make(key, service)
         return layer_from_context(lambda _: context)
 
     @staticmethod
@@ -386,7 +386,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def build(self) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co | Scope | None]:
         """Return the effect that builds the layer in the enclosing scope."""
 
-        def start(context: ContextOf[Any]) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
+        def start(context: AnyContext) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
             return build_layer(self, MemoMap.of(context), context.fetch(Scope))
 
         return Within(start)
@@ -524,7 +524,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         both layers supply.
         """
 
-        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+        def build(memo: MemoMap, scope: Scope) -> EffectOf[AnyContext, Any, Any]:
             built: AnyEffect = _attempt(lambda own: build_layer(self, memo, own), scope)
             return built.catch_all(lambda error: build_layer(f(error), memo, scope))
 
@@ -614,9 +614,9 @@ def map_layer_context(layer: LayerOf[_I, _E, _R], f: Make, *, is_pure: bool = Fa
     make = layer.__fx_make__
     if make is None:
         return LayerOf(lambda memo, scope: build_layer(layer, memo, scope).map(f), shared=False)
-    stored: ContextOf[Any] | None = None
+    stored: AnyContext | None = None
 
-    def remake(context: ContextOf[Any]) -> ContextOf[Any]:
+    def remake(context: AnyContext) -> AnyContext:
         nonlocal stored
         if context is not EMPTY or not is_pure:
             return f(make(context))
@@ -635,7 +635,7 @@ class _JoinedContext(Instruction, eq=False):
     make: Make
     op = Local.op
 
-    def f(self, context: ContextOf[Any]) -> ContextOf[Any]:
+    def f(self, context: AnyContext) -> AnyContext:
         services = {**context.services, **self.make(context).services}
         if MemoMap not in services:
             services[MemoMap] = MemoMap()
@@ -650,7 +650,7 @@ class _Provided(Instruction, eq=False):
     layer: AnyLayer
     op = Within.op
 
-    def f(self, context: ContextOf[Any]) -> AnyEffect:
+    def f(self, context: AnyContext) -> AnyEffect:
         memo = MemoMap.of(context)
         scope = Scope()
         scope.is_of_one = True
@@ -669,11 +669,11 @@ def _merge(layers: tuple[AnyLayer, ...]) -> MergedOf[Any, Any, Any]:
     parts: list[AnyLayer] = list(layers)
     makes: list[Make] = []
 
-    def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+    def build(memo: MemoMap, scope: Scope) -> EffectOf[AnyContext, Any, Any]:
         _flatten(parts)
         return parallel([build_layer(part, memo, scope) for part in parts]).map(ContextOf.of_all)
 
-    def make(context: ContextOf[Any]) -> ContextOf[Any]:
+    def make(context: AnyContext) -> AnyContext:
         if not makes:
             _flatten(parts)
             makes[:] = [cast(Make, part.__fx_make__) for part in parts]
@@ -702,8 +702,8 @@ def _flatten(parts: list[AnyLayer]) -> None:
 def _feed(target: AnyLayer, dependency: AnyLayer, *, keep: bool) -> AnyLayer:
     """Return `target` with the services of `dependency`. With `keep`, these services stay in its output."""
 
-    def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-        def feed(given: ContextOf[Any]) -> EffectOf[ContextOf[Any], Any, Any]:
+    def build(memo: MemoMap, scope: Scope) -> EffectOf[AnyContext, Any, Any]:
+        def feed(given: AnyContext) -> EffectOf[AnyContext, Any, Any]:
             made = Local(build_layer(target, memo, scope), lambda context: context.merge(given))
             return made.map(given.merge) if keep else made
 

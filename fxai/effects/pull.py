@@ -20,8 +20,9 @@ import msgspec
 from returns.maybe import Maybe, Nothing, Some
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
+from fxai.effects.cause import AnyCause, AnyExit, Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.concurrency import FiberHandle, fork, parallel
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import (
     AnyEffect,
     Await,
@@ -63,7 +64,7 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
 
     _capacity: int = 0
     _items: deque[_A] = msgspec.field(default_factory=deque[Any])
-    _exit: Exit[Any, Any] | None = None
+    _exit: AnyExit | None = None
     _ready: anyio.Event | None = None
     _space: anyio.Event | None = None
 
@@ -82,7 +83,7 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
 
         return AwaitExit(start)
 
-    def end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
+    def end(self, exit_: AnyExit) -> EffectOf[None]:
         """Return the effect that ends the channel. The reader receives the remaining items, then `END` or the cause."""
         self._exit = exit_
         if self._ready is not None:
@@ -93,7 +94,7 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
         """Return the effect that waits for the next item or `END`. It fails with the failure of the producer."""
         return AwaitExit(self._next)
 
-    def _next(self, _: object) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+    def _next(self, _: object) -> AnyExit | Awaitable[AnyExit]:
         if self._items:
             item = self._items.popleft()
             if self._space is not None:
@@ -104,11 +105,11 @@ class Channel(msgspec.Struct, Generic[_A], eq=False):
             return self._wait()
         return self._exit if isinstance(self._exit, Failed) else Succeeded(END)
 
-    async def _wait(self) -> Exit[Any, Any]:
+    async def _wait(self) -> AnyExit:
         while not self._items and self._exit is None:
             self._ready = anyio.Event()
             await self._ready.wait()
-        return cast("Exit[Any, Any]", self._next(None))
+        return cast("AnyExit", self._next(None))
 
     async def _wait_for_space(self) -> Exit[None, Any]:
         while len(self._items) > self._capacity:
@@ -301,11 +302,11 @@ def _recovering(source: Open, other: Callable[[Any], Open]) -> Steps:
     current: list[Pull] = []
     yield add_finalizer(scope.close)
 
-    def reopen(cause: Cause[Any]) -> Open | None:
+    def reopen(cause: AnyCause) -> Open | None:
         error = next((reason for reason in cause.reasons if isinstance(reason, Fail)), None)
         return None if error is None else scope.close(Failed(cause)).flat_map(lambda _: other(error.error))
 
-    def recover(cause: Cause[Any]) -> Pull | None:
+    def recover(cause: AnyCause) -> Pull | None:
         opened = reopen(cause)
         return None if opened is None else opened.flat_map(turn)
 
@@ -357,7 +358,7 @@ class _FiberReading(msgspec.Struct, eq=False):
     """A program during its reading. It has its own fiber, which pauses between two pulls."""
 
     fiber: Fiber
-    env: Any  # the context of the reading
+    env: AnyContext  # the context of the reading
     scope: Scope  # the scope of the reader
     token: object = None  # the token of the finalizer in this scope
     has_begun: bool = False
@@ -365,7 +366,7 @@ class _FiberReading(msgspec.Struct, eq=False):
     value: Any = None  # the last emitted value
     variables: Variables | None = None  # set if no event loop runs the program
 
-    def next(self, reader: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]] | Inside:
+    def next(self, reader: Fiber) -> AnyExit | Awaitable[AnyExit] | Inside:
         """Run the program until it emits a value. Return the value, or `END` after its end."""
         fiber = self.fiber
         if self.is_over:
@@ -388,7 +389,7 @@ class _FiberReading(msgspec.Struct, eq=False):
         yield self.fiber, self.variables
         return self._result()
 
-    async def _drive(self, reader: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
+    async def _drive(self, reader: Fiber, pending: Awaitable[Any]) -> AnyExit:
         try:
             await self.fiber.drive(pending)
         finally:
@@ -396,7 +397,7 @@ class _FiberReading(msgspec.Struct, eq=False):
         self.fiber.hand_over(reader)
         return self._result()
 
-    def _result(self) -> Exit[Any, Any]:
+    def _result(self) -> AnyExit:
         if self.fiber.exit is None:
             value, self.value = self.value, None
             return Succeeded(value)
@@ -405,7 +406,7 @@ class _FiberReading(msgspec.Struct, eq=False):
         end = self.fiber.finish()
         return Succeeded(END) if isinstance(end, Succeeded) else end
 
-    def close(self, _: Exit[Any, Any]) -> Pull:
+    def close(self, _: AnyExit) -> Pull:
         """Return the effect that ends a paused program like a cancellation. For an ended program, it does nothing."""
         if self.is_over or not self.has_begun:
             return NOTHING
@@ -413,9 +414,7 @@ class _FiberReading(msgspec.Struct, eq=False):
         return AwaitExit(lambda closer: _abandon(self.fiber, closer, self.variables))
 
 
-def _abandon(
-    fiber: Fiber, closer: Fiber, variables: Variables | None
-) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]] | Inside:
+def _abandon(fiber: Fiber, closer: Fiber, variables: Variables | None) -> AnyExit | Awaitable[AnyExit] | Inside:
     fiber.nested = closer.nested + 1
     fiber.abandon()
     if not closer.fair:
@@ -430,7 +429,7 @@ def _unwound_in_turn(fiber: Fiber, variables: Variables) -> Children:
     return _besides(fiber)
 
 
-async def _unwound(fiber: Fiber, pending: Awaitable[Any] | None) -> Exit[Any, Any]:
+async def _unwound(fiber: Fiber, pending: Awaitable[Any] | None) -> AnyExit:
     with suppress(ReaderLeft):
         while fiber.exit is None:
             await fiber.drive(pending)
@@ -438,7 +437,7 @@ async def _unwound(fiber: Fiber, pending: Awaitable[Any] | None) -> Exit[Any, An
     return _besides(fiber)
 
 
-def _besides(fiber: Fiber) -> Exit[Any, Any]:
+def _besides(fiber: Fiber) -> AnyExit:
     failed = fiber.besides()
     return Failed(failed) if failed.reasons else Succeeded(None)
 

@@ -19,9 +19,10 @@ from typing import Any, Never, TypeAlias, final, overload
 
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Die, Exit, Failed, Reason
-from fxai.effects.context import ContextOf
+from fxai.effects.cause import AnyExit, Cause, Die, Failed, Reason
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import (
+    AnyEffect,
     As,
     Ask,
     Await,
@@ -46,7 +47,7 @@ _E = TypeVar("_E")
 _R = TypeVar("_R")
 _R2 = TypeVar("_R2")
 
-Finalizer: TypeAlias = Callable[[Exit[Any, Any]], EffectOf[Any, Any, None]]
+Finalizer: TypeAlias = Callable[[AnyExit], EffectOf[Any, Any, None]]
 
 
 @final
@@ -99,14 +100,14 @@ class Scope(Service):
         if self._finalizers is not None:
             self._finalizers.pop(token, None)
 
-    def close(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
+    def close(self, exit_: AnyExit) -> EffectOf[None, Never, None]:
         """Return the effect that runs all finalizers, uninterrupted. A failed finalizer does not stop the others.
 
         Failures of finalizers become defects of the program that owns the scope. The cause contains every reason.
         """
         return Suspend(lambda: self.release(exit_))
 
-    def release(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
+    def release(self, exit_: AnyExit) -> EffectOf[None, Never, None]:
         """Start closing and return the effect that completes `close`. You must run this effect."""
         self.closed = True
         if self._finalizers:
@@ -114,7 +115,7 @@ class Scope(Service):
         self._released = True
         return NOTHING
 
-    def _run_all(self, exit_: Exit[Any, Any]) -> Gen[None]:
+    def _run_all(self, exit_: AnyExit) -> Gen[None]:
         reasons: list[Reason[Any]] = []
         fatal: BaseException | None = None
         while self._finalizers:
@@ -137,14 +138,14 @@ NOTHING: EffectOf[None, Never, None] = Succeed(None)
 
 
 def add_finalizer(
-    finalizer: Callable[[Exit[Any, Any]], EffectOf[Discarded, Any, _R]],
+    finalizer: Callable[[AnyExit], EffectOf[Discarded, Any, _R]],
 ) -> EffectOf[None, Never, _R | Scope | None]:
     """Return the effect that adds `finalizer` to the enclosing scope.
 
     When the scope closes, `finalizer` receives the exit of the program. It runs with the current services.
     """
 
-    def add(context: ContextOf[Any]) -> None:
+    def add(context: AnyContext) -> None:
         scope: Scope = context.fetch(Scope)
         scope.add(lambda exit_: Local(As(finalizer(exit_), None), lambda _: context))
 
@@ -160,7 +161,7 @@ def acquire_release(
     resource has a finalizer.
     """
 
-    def within(context: ContextOf[Any]) -> EffectOf[_A, _E, _R]:
+    def within(context: AnyContext) -> EffectOf[_A, _E, _R]:
         scope: Scope = context.fetch(Scope)
         scope.require_open()  # before the program acquires anything
 
@@ -186,7 +187,7 @@ def acquire_cm(manager: Callable[[], Any]) -> EffectOf[Any, Never, Any]:
     cancel scope or task group. For such a manager, wrap the whole block in `fx.wait`.
     """
 
-    def leave(entered: Any, exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None]:
+    def leave(entered: Any, exit_: AnyExit) -> EffectOf[Any, Any, None]:
         error = exit_.cause.squash() if isinstance(exit_, Failed) else None
         raised = type(error) if error else None, error, None
         if _is_async(entered):
@@ -221,7 +222,7 @@ class _Scoped(Instruction, eq=False):
     source: Any
     op = Suspend.op
 
-    def f(self) -> EffectOf[Any, Any, Any]:
+    def f(self) -> AnyEffect:
         scope = Scope()
         return OnExit(_Inside(self.source, scope), scope.release)
 
@@ -232,5 +233,5 @@ class _Inside(Instruction, eq=False):
     scope: Scope
     op = Local.op
 
-    def f(self, context: ContextOf[Any]) -> ContextOf[Any]:
+    def f(self, context: AnyContext) -> AnyContext:
         return ContextOf({**context.services, Scope: self.scope})

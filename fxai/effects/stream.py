@@ -22,8 +22,8 @@ from returns.maybe import Maybe
 from typing_extensions import TypeVar
 
 from fxai.effects import pull as _pull
-from fxai.effects.cause import Exit, Failed, ending
-from fxai.effects.context import EMPTY, ContextOf, enclose
+from fxai.effects.cause import AnyExit, Failed, ending
+from fxai.effects.context import EMPTY, AnyContext, ContextOf, enclose
 from fxai.effects.effect import AnyEffect, As, EffectOf, Generate, Map, Succeed, Suspend, Sync
 from fxai.effects.fiber import close_block, run_fiber
 from fxai.effects.mistake import MYPY, Discarded, NotItsValue, not_a_layer, refuse_as_value
@@ -247,9 +247,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """Return the stream that continues with the stream `f(failure)` after a typed failure. Earlier values stay."""
         return StreamOf(_pull.recovering(self.__fx_open__, lambda error: f(error).__fx_open__))
 
-    def on_exit(
-        self, f: Callable[[Exit[Any, Any]], EffectOf[Discarded, Never, _R2]]
-    ) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
+    def on_exit(self, f: Callable[[AnyExit], EffectOf[Discarded, Never, _R2]]) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
         """Return the stream that runs `f(exit)` when it ends or its reader stops."""
         return StreamOf(add_finalizer(f).flat_map(lambda _: self.__fx_open__))
 
@@ -332,10 +330,10 @@ def pull_stream(stream: StreamOf[_B, _E, _R]) -> EffectOf[EffectOf[_B, _E, _R], 
     return stream.__fx_open__
 
 
-def provide_stream(stream: AnyStream, build: EffectOf[ContextOf[Any], Any, Any]) -> AnyStream:
+def provide_stream(stream: AnyStream, build: EffectOf[AnyContext, Any, Any]) -> AnyStream:
     """Return the stream with the services that `build` returns in the scope of the stream."""
 
-    def start(given: ContextOf[Any]) -> AnyEffect:
+    def start(given: AnyContext) -> AnyEffect:
         opened = enclose(stream.__fx_open__, given).provide_context(given)
         return opened.map(lambda pull: enclose(pull, given).provide_context(given))
 
@@ -368,12 +366,12 @@ class Iteration(Generic[_A]):
 
     __slots__ = ("_context", "_failed", "_open", "_pull", "_scope")
 
-    def __init__(self, open_: AnyEffect, context: ContextOf[Any] = EMPTY) -> None:
+    def __init__(self, open_: AnyEffect, context: AnyContext = EMPTY) -> None:
         self._open = open_
         self._scope = Scope()
         self._context = context.put(Scope, self._scope)
         self._pull: AnyEffect | None = None
-        self._failed: Exit[Any, Any] | None = None
+        self._failed: AnyExit | None = None
 
     async def __aenter__(self) -> AsyncIterator[_A]:
         try:
@@ -402,7 +400,7 @@ class Iteration(Generic[_A]):
             raise StopAsyncIteration
         return cast(_A, item)
 
-    def _value(self, exit_: Exit[Any, Any]) -> Any:
+    def _value(self, exit_: AnyExit) -> Any:
         if isinstance(exit_, Failed):
             self._failed = exit_
             raise exit_.cause.squash()

@@ -25,9 +25,9 @@ from returns.result import Failure, Success
 from typing_extensions import override
 
 from fxai.effects.cancellation import is_bug
-from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
+from fxai.effects.cause import AnyCause, AnyExit, Cause, Die, Fail, Failed
 from fxai.effects.concurrency import start_child
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import (
     AnyEffect,
     AwaitExit,
@@ -261,7 +261,7 @@ class Call(msgspec.Struct, eq=False):
             return Succeed(False)
         return needs_asking(tool, params.unwrap(), context or self.context(tool))
 
-    def _observe(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
+    def _observe(self, services: AnyContext) -> EffectOf[Outcome, ToolError, Any]:
         tracer: Tracer | None = services.find(Tracer)
         if tracer is None:
             return self.inner_effect
@@ -271,7 +271,7 @@ class Call(msgspec.Struct, eq=False):
 
     def start(self, fiber: Fiber, *, is_inner: bool = False) -> EffectOf[Outcome, ToolError, Any]:
         """Return the effect of the final outcome in a fiber. With `is_inner`, it has no span and no keeper."""
-        services: ContextOf[Any] = fiber.env
+        services: AnyContext = fiber.env
         if (Tracer in services.services or self.keeper is not None) and not is_inner:
             return self._observe(services)
         if self.name not in self.tools:
@@ -377,7 +377,7 @@ class _Resolving(Instruction, eq=False):
         misfit = self.call.misfit
         return _success_outcome(self.tool, value) if misfit is None else FailCause(Cause((Fail(misfit),)))
 
-    def on_cause(self, cause: Cause[Any]) -> EffectOf[Outcome, ToolError] | None:
+    def on_cause(self, cause: AnyCause) -> EffectOf[Outcome, ToolError] | None:
         """Return the effect of the first typed failure. Defects and interruptions are added, so that none is lost.
 
         The failure of a `CallFailureError` and an invalid preliminary value are typed failures too. They replace the
@@ -444,7 +444,7 @@ def _failure_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]
     return FailCause(Cause((Fail(HandlerFailed(tool.name, value)),)))
 
 
-def _beside(resolved: EffectOf[Outcome, ToolError], others: Cause[Any]) -> EffectOf[Outcome, ToolError]:
+def _beside(resolved: EffectOf[Outcome, ToolError], others: AnyCause) -> EffectOf[Outcome, ToolError]:
     """Add other reasons to a failure. If the failure became an outcome, return only the other reasons."""
     if not others.reasons:
         return resolved
@@ -514,7 +514,7 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
         is_effect = isinstance(cast(object, answer), EffectOf)
         return _in_time(answer) if is_effect else Succeed(answer)
 
-    def on_cause(cause: Cause[Any]) -> EffectOf[bool] | None:
+    def on_cause(cause: AnyCause) -> EffectOf[bool] | None:
         if not cause.defects and not cause.failures:
             return None
         import logging  # only a broken predicate needs it
@@ -528,7 +528,7 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
 def _in_time(effect: AnyEffect) -> AnyEffect:
     """Return the effect with a timeout. Unlike `Effect.timeout`, it needs no event loop if the effect never waits."""
 
-    def alone(env: Any) -> Children:
+    def alone(env: AnyContext) -> Children:
         return (yield from inside(effect, env)).finish()
 
     def start(fiber: Fiber) -> Any:
@@ -540,8 +540,8 @@ def _in_time(effect: AnyEffect) -> AnyEffect:
     return AwaitExit(start)
 
 
-async def _drive_in_time(fiber: Fiber, child: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
-    end: Exit[Any, Any] | None = None
+async def _drive_in_time(fiber: Fiber, child: Fiber, pending: Awaitable[Any]) -> AnyExit:
+    end: AnyExit | None = None
     with anyio.CancelScope() as scope:
         async with fiber.clock().deadline(scope, PREDICATE_SECONDS):
             end = await child.drive(pending)

@@ -28,9 +28,9 @@ import msgspec
 from returns.result import Result
 from typing_extensions import TypeVar, override
 
-from fxai.effects.cause import Cause, Die
+from fxai.effects.cause import AnyCause, Cause, Die
 from fxai.effects.concurrency import for_each
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Local, Succeed
 from fxai.effects.layer import AnyLayer, LayerOf, layer_from_context
 from fxai.schema.codec import Schema
@@ -158,7 +158,7 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
         return self.tool, self.layer
 
 
-def _serve(composite: Composite[Any], context: ContextOf[Any]) -> ContextOf[Any]:
+def _serve(composite: Composite[Any], context: AnyContext) -> AnyContext:
     """Return the context with the handler of a composite, which uses the sub-tools' handlers from `context`."""
     name, tools = composite.tool.name, composite.tools.values()
     missing = [tool.name for tool in tools if context.find(tool.identity) is None]
@@ -314,11 +314,11 @@ class _Serving:
     is_composition = True
     """True, because the handler only runs the inner calls, and a durable run can resume each inner call separately."""
 
-    def __init__(self, composite: Composite[Any], handlers: ContextOf[Any]) -> None:
+    def __init__(self, composite: Composite[Any], handlers: AnyContext) -> None:
         self._composite = composite
         self._handlers = handlers
 
-    def answer(self, params: SubCalls, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
+    def answer(self, params: SubCalls, tool: ToolInfo, call: CallInfo | None, services: AnyContext) -> AnyEffect:
         """Return the effect of the results."""
         run = _Run(self._composite.tools, params.calls, tool, call, services.services.get(InnerCalls))
         ran = for_each(range(len(params.calls)), run.one, concurrency=self._composite.concurrency)
@@ -326,7 +326,7 @@ class _Serving:
         context = services.merge(self._handlers)
         return Local(ran.map(lambda results: SubResults(tuple(results))), lambda _: context)
 
-    def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
+    def missing(self, services: AnyContext) -> tuple[Any, ...]:
         """Return the keys of the services that the handlers of the sub-tools miss."""
         context = services.merge(self._handlers)
         found: list[Answering | None] = [context.find(tool.identity) for tool in self._composite.tools.values()]
@@ -384,7 +384,7 @@ class _Run:
         shown[at] = SubResult(self._calls[at].name, outcome.encoded_result)
         return self._context.preliminary(SubResults(tuple(one for one in shown if one is not None)))
 
-    def _on_cause(self, at: int, cause: Cause[Any]) -> EffectOf[SubResult, Never, Any] | None:
+    def _on_cause(self, at: int, cause: AnyCause) -> EffectOf[SubResult, Never, Any] | None:
         if cause.defects or not cause.failures:
             return None
         failure: Any = cause.failures[0]

@@ -42,9 +42,9 @@ from typing_extensions import TypeAliasType, TypeVar
 from fxai.effects import blocking as held
 from fxai.effects.blocking import HELD_SECONDS
 from fxai.effects.cancellation import event_loop, shield
-from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
+from fxai.effects.cause import AnyExit, Cause, Fail, Failed, Succeeded
 from fxai.effects.constructor import lift_any, of_result
-from fxai.effects.context import ContextOf, MissingServiceError
+from fxai.effects.context import AnyContext, ContextOf, MissingServiceError
 from fxai.effects.effect import (
     AnyEffect,
     Await,
@@ -182,10 +182,10 @@ class InnerCalls(ABC):
 class Answering(Protocol):
     """The service of a tool in a context, which is a handler with or without aspects."""
 
-    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
+    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: AnyContext) -> Any:
         """Execute the call. Return a `Result`, or the effect of the result."""
 
-    def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
+    def missing(self, services: AnyContext) -> tuple[Any, ...]:
         """Return the keys of the handler's declared services that are missing in `services` and in its own context."""
         ...
 
@@ -195,7 +195,7 @@ class PlainInThreads:
     """The key of a context whose handlers run plain functions in threads by default."""
 
 
-def in_threads(context: ContextOf[Any]) -> ContextOf[Any]:
+def in_threads(context: AnyContext) -> AnyContext:
     """Return the context of a server, which runs plain functions in threads, so that they do not block each other."""
     return ContextOf({**context.services, PlainInThreads: True})
 
@@ -208,14 +208,14 @@ class Handler(msgspec.Struct, eq=False):
     """A handler in a context, with its function and the services from the time when fxai built its layer."""
 
     f: Callable[..., Any]
-    context: ContextOf[Any]
+    context: AnyContext
     wants_context: bool
     thread: WorkerThread | None = None
     """The option of the thread, or None if the function never runs in a thread."""
     is_coroutine: bool = False
     """True if a call of the function only creates a coroutine, so that fxai need not time it."""
 
-    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
+    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: AnyContext) -> Any:
         """Call the function. Return its `Result`, or the effect of the result."""
         thread = self.thread
         if thread is not None and (thread.is_required or PlainInThreads in services.services) and thread.is_useful:
@@ -232,7 +232,7 @@ class Handler(msgspec.Struct, eq=False):
             return CoroutineAnswer(self, returned, tool, call, services)
         return returned if kind is Success or kind is Failure else self.lift(returned, tool, call, services)
 
-    def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
+    def missing(self, services: AnyContext) -> tuple[Any, ...]:
         """Return the keys of the missing services that the function's return annotation names.
 
         If the annotation is missing, or its names exist only for type checkers, return an empty tuple.
@@ -240,7 +240,7 @@ class Handler(msgspec.Struct, eq=False):
         context = self.context.merge(services)
         return tuple(key for key in needed_services(self.f) if context.find(key) is None)
 
-    def lift(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
+    def lift(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: AnyContext) -> AnyEffect:
         """Return the effect of a return value that is not a `Result`."""
         if returned.__class__ is CoroutineType:
             return CoroutineAnswer(self, returned, tool, call, services)
@@ -259,7 +259,7 @@ class CoroutineAnswer(Instruction, eq=False):
     coroutine: Any
     tool: ToolInfo
     call: CallInfo | None
-    services: ContextOf[Any]
+    services: AnyContext
     waited: Any = _NOTHING
     """The object of the first wait, after `start`."""
     returned: Any = _NOTHING
@@ -282,7 +282,7 @@ class CoroutineAnswer(Instruction, eq=False):
         kind = self.returned.__class__
         return self.returned if kind is Success or kind is Failure else self
 
-    def f(self, fiber: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+    def f(self, fiber: Fiber) -> AnyExit | Awaitable[AnyExit]:
         """Return the exit of the handler, or the awaitable of its exit."""
         is_new = self.waited is _NOTHING and self.returned is _NOTHING and self.raised is None
         if is_new and fiber.starts_coroutines:
@@ -291,12 +291,12 @@ class CoroutineAnswer(Instruction, eq=False):
             raise self.raised
         return self._wait() if self.returned is _NOTHING else self._exit(self.returned)
 
-    async def _wait(self) -> Exit[Any, Any]:
+    async def _wait(self) -> AnyExit:
         returned = await _Watched(self.coroutine, self.tool.name, self.handler.f, self.waited)
         end = self._exit(returned)
         return end if isinstance(end, Succeeded | Failed) else await end
 
-    def _exit(self, returned: Any) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+    def _exit(self, returned: Any) -> AnyExit | Awaitable[AnyExit]:
         if returned.__class__ is Success:
             return Succeeded(returned.unwrap())
         if returned.__class__ is Failure:
@@ -304,7 +304,7 @@ class CoroutineAnswer(Instruction, eq=False):
         return run_fiber(self.handler.lift(returned, self.tool, self.call, self.services), self.services)
 
 
-def lift_answer(returned: Any, name: str, services: ContextOf[Any], call: Callable[[], CallContext]) -> AnyEffect:
+def lift_answer(returned: Any, name: str, services: AnyContext, call: Callable[[], CallContext]) -> AnyEffect:
     """Return the effect of a handler's return value. `call` creates the context of the call.
 
     Raises:
@@ -322,7 +322,7 @@ def lift_answer(returned: Any, name: str, services: ContextOf[Any], call: Callab
     return effect
 
 
-def joins_calls(tool: ToolInfo, services: ContextOf[Any]) -> bool:
+def joins_calls(tool: ToolInfo, services: AnyContext) -> bool:
     """Return True if the handler resumes a call when it receives the key of this call again."""
     handler = services.services.get(tool.identity)
     return bool(getattr(handler, "joins_calls", False))
@@ -516,13 +516,13 @@ def handler_layer(
     thread = None if blocking is False else WorkerThread(f if written is None else written, bool(blocking), grace)
     given = Given(identity, id(f))
 
-    def bind(context: ContextOf[Any]) -> ContextOf[Any]:
+    def bind(context: AnyContext) -> AnyContext:
         return ContextOf({identity: Handler(f, context, wants_context, thread, is_coroutine), given: True})
 
     return layer_from_context(bind)
 
 
-def handler_of(f: Callable[..., Any], services: ContextOf[Any]) -> Handler:
+def handler_of(f: Callable[..., Any], services: AnyContext) -> Handler:
     """Return `f` as a handler with existing services."""
     return Handler(f, services, wants_context=_positional(f) >= 2)
 
@@ -573,7 +573,7 @@ class ToolExecution(Operation, eq=False):
 def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
     """Call a tool's handler with typed parameters. Return its typed success or failure without JSON."""
 
-    def start(services: ContextOf[Any]) -> AnyEffect:
+    def start(services: AnyContext) -> AnyEffect:
         handler: Answering | None = services.find(tool.identity)
         if handler is None:
             raise missing_handler(tool)
@@ -614,7 +614,7 @@ def check_handlers(
 
     checked: tuple[tuple[Any, ...], tuple[Any, ...]] = (), ()  # the keys of the last context, all and without `Given`
 
-    def check(context: ContextOf[Any]) -> ContextOf[Any]:
+    def check(context: AnyContext) -> AnyContext:
         nonlocal checked
         services = context.services
         keys, own = checked
@@ -685,7 +685,7 @@ def _duplicates(givers: Iterable[Identity]) -> list[str]:
     return [identity.name for identity, number in Counter(givers).items() if number > 1]
 
 
-def check_doubled(context: ContextOf[Any]) -> ContextOf[Any]:
+def check_doubled(context: AnyContext) -> AnyContext:
     """Return `context`, or raise `HandlerError` if a tool has two handlers."""
     doubled = _duplicates(key.identity for key in context if isinstance(key, Given))
     if doubled:
@@ -697,7 +697,7 @@ def check_doubled(context: ContextOf[Any]) -> ContextOf[Any]:
     return context
 
 
-def missing_services(tools: Iterable[ToolInfo], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
+def missing_services(tools: Iterable[ToolInfo], services: AnyContext) -> tuple[tuple[str, str], ...]:
     """Return the missing services that handlers of these tools declare, as pairs of a tool name and a service name."""
     handlers: Iterable[tuple[str, Answering | None]] = ((tool.name, services.find(tool.identity)) for tool in tools)
     found = ((name, handler) for name, handler in handlers if handler is not None)

@@ -120,7 +120,7 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
         """Tell type checkers the handlers, their failures, and their requirements."""
         raise NotImplementedError
 
-    def __fx_bound__(self) -> EffectOf[Any, Any, Any]:
+    def __fx_bound__(self) -> AnyEffect:
         """Return the effect that opens the source."""
         return self.open
 

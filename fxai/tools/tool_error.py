@@ -20,7 +20,7 @@ import msgspec
 from typing_extensions import TypeVar, override
 
 import fxai.messages
-from fxai.effects.cause import Cause
+from fxai.effects.cause import AnyCause
 from fxai.schema.fault import Fault
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def interrupt_calls(calls: Iterable[ToolCall | ToolCallPart], why: str) -> list[
     return [failed_result(call, Interrupted(call.name, why)) for call in calls]
 
 
-def with_responses(cause: Cause[Any], response: fxai.messages.Response) -> Cause[Any]:
+def with_responses(cause: AnyCause, response: fxai.messages.Response) -> AnyCause:
     """Return `cause` with `response` in each failure of a tool. `response` contains every result.
 
     A defect is an exception of any class. `take_response` returns the response of a defect.

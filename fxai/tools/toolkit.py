@@ -149,7 +149,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True, dict=True):
         if not isinstance(self.tools, MappingProxyType):
             force_setattr(self, "tools", MappingProxyType(dict(self.tools)))
 
-    def __reduce__(self) -> tuple[type[Toolkit[Any]], tuple[dict[str, AnyTool], frozenset[Identity]]]:
+    def __reduce__(self) -> tuple[type[AnyToolkit], tuple[dict[str, AnyTool], frozenset[Identity]]]:
         return (Toolkit, (dict(self.tools), self.left_out))
 
     @overload
@@ -488,7 +488,7 @@ AnyToolkit: TypeAlias = Toolkit[Any]
 """A toolkit of any tools."""
 
 
-def _join(chosen: Mapping[str, AnyTool], tools: Iterable[object], on_conflict: OnConflict) -> Toolkit[Any]:
+def _join(chosen: Mapping[str, AnyTool], tools: Iterable[object], on_conflict: OnConflict) -> AnyToolkit:
     """Return the toolkit of the tools in `chosen` and the tools and function tools in `tools`."""
     more: list[AnyTool] = []
     for each in cast("Iterable[Any]", tools):
@@ -496,7 +496,7 @@ def _join(chosen: Mapping[str, AnyTool], tools: Iterable[object], on_conflict: O
         if not isinstance(tool, Tool):
             raise SchemaError(f"toolkit members must be tools, got {each!r}. Decorate a function with @tool.")
         more.append(cast("AnyTool", tool))
-    joined: Toolkit[Any] = Toolkit(join_by_name(chosen, more, on_conflict))
+    joined: AnyToolkit = Toolkit(join_by_name(chosen, more, on_conflict))
     if on_conflict == "error":
         return joined
     return _without(joined, frozenset(tool.identity for tool in (*chosen.values(), *more)))
@@ -507,7 +507,7 @@ def _without(kit: Toolkit[_T], left_out: frozenset[Identity]) -> Toolkit[_T]:
     return Toolkit(kit.tools, left_out - {tool.identity for tool in kit}) if left_out else kit
 
 
-def _require(kit: Toolkit[Any], names: Iterable[str]) -> None:
+def _require(kit: AnyToolkit, names: Iterable[str]) -> None:
     for name in names:
         if name not in kit.tools:
             near = nearest_name(name, kit.tools)
@@ -654,7 +654,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         def call_now(kit: AnyBound) -> AnyEffect:
             return kit.layer(kit.toolkit.call(name, params, call_id=call_id, on_invalid_call=on_invalid_call))
 
-        made: EffectOf[Any, Any, Any] = call_now(self) if self.renewal is None else self.renewal.flat_map(call_now)
+        made: AnyEffect = call_now(self) if self.renewal is None else self.renewal.flat_map(call_now)
         return made
 
     def __fx_gives__(self) -> Gives[_T_co, _E_co, _R_co]:

@@ -31,9 +31,9 @@ from returns.maybe import Maybe
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar, override
 
-from fxai.effects.cause import Cause, Exit, Succeeded
+from fxai.effects.cause import AnyCause, AnyExit, Succeeded
 from fxai.effects.constructor import is_plain_awaitable, lift_any
-from fxai.effects.context import ContextOf
+from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import AnyEffect, Ask, AwaitExit, EffectOf, FailCause, Fold, Local, Succeed, Suspend, Within
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.layer import LayerOf, MemoMap, build_layer
@@ -113,7 +113,7 @@ HookReturn = TypeAliasType(
 )
 """The possible return values of a hook: an answer `S`, None for no answer, or a failure `F`. A hook can require `R`."""
 
-Wrap = Callable[[Invocation[Any], AnyEffect], AnyEffect]
+Wrap = Callable[[Invocation, AnyEffect], AnyEffect]
 """A function that wraps the effect of a handler or of an inner aspect."""
 
 
@@ -124,7 +124,7 @@ class Gate(ABC):
     """True if no preliminary value leaves the handler."""
 
     @abstractmethod
-    def pass_on(self, call: Invocation[Any], proceed: Callable[[Any], AnyEffect], around: ContextOf[Any]) -> AnyEffect:
+    def pass_on(self, call: Invocation, proceed: Callable[[Any], AnyEffect], around: AnyContext) -> AnyEffect:
         """Return the effect of the call.
 
         Args:
@@ -134,7 +134,7 @@ class Gate(ABC):
         """
 
 
-Wrapping = Callable[[ContextOf[Any], ContextOf[Any]], ContextOf[Any]]
+Wrapping = Callable[[AnyContext, AnyContext], AnyContext]
 """A function that wraps the handlers of a context. Its arguments are this context and the context of services."""
 
 _Wraps = tuple[tuple[Identity | None, Wrap | Gate], ...]  # innermost first
@@ -153,7 +153,7 @@ class AspectHooks(msgspec.Struct, frozen=True):
         """Return the function that wraps a handler in the hooks."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         effect = proceed
         if self.after is not None:
             effect = _after(self.after, call, effect)
@@ -164,20 +164,20 @@ class AspectHooks(msgspec.Struct, frozen=True):
         return effect if self.format is None else _format(self.format, call, effect)
 
 
-def _before(hook: Callable[[Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+def _before(hook: Callable[[Any], Any], call: Invocation, proceed: AnyEffect) -> AnyEffect:
     asked = Suspend(lambda: _answer(hook(call), call, "before"))
     return asked.flat_map(lambda answer: proceed if answer is None else Succeed(answer.value))
 
 
-def _after(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+def _after(hook: Callable[[Any, Any], Any], call: Invocation, proceed: AnyEffect) -> AnyEffect:
     def after(value: Any) -> AnyEffect:
         return _answer(hook(call, value), call, "after").map(lambda answer: value if answer is None else answer.value)
 
     return proceed.flat_map(after)
 
 
-def _recover(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
-    def recover(cause: Cause[Any]) -> AnyEffect | None:
+def _recover(hook: Callable[[Any, Any], Any], call: Invocation, proceed: AnyEffect) -> AnyEffect:
+    def recover(cause: AnyCause) -> AnyEffect | None:
         if cause.defects or not cause.failures:
             return None
         answered = _answer(hook(call, cause.failures[0]), call, "recover")
@@ -186,18 +186,18 @@ def _recover(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: An
     return Fold(proceed, recover, None)
 
 
-def _format(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+def _format(hook: Callable[[Any, Any], Any], call: Invocation, proceed: AnyEffect) -> AnyEffect:
     def form(result: Result[Any, Any]) -> AnyEffect:
         returned = hook(call, result)
         return Within(lambda services: lift_answer(returned, call.tool.name, services, lambda: call.context))
 
-    def on_cause(cause: Cause[Any]) -> AnyEffect | None:
+    def on_cause(cause: AnyCause) -> AnyEffect | None:
         return None if cause.defects or not cause.failures else form(Failure(cause.failures[0]))
 
     return Fold(proceed, on_cause, lambda value: form(Success(value)))
 
 
-def _answer(returned: Any, call: Invocation[Any], hook: str) -> AnyEffect:
+def _answer(returned: Any, call: Invocation, hook: str) -> AnyEffect:
     """Return the effect of a hook's answer, which is a `Return` or None."""
     return hook_answer(returned, (Return,), lambda given: _advice(given, call, hook))
 
@@ -228,14 +228,14 @@ def hook_answer(returned: Any, kinds: tuple[type[Any], ...], advise: Callable[[A
 
 async def _await(
     awaitable: PlainAwaitable[Any], kinds: tuple[type[Any], ...], advise: Callable[[Any], str], fiber: Fiber
-) -> Exit[Any, Any]:
+) -> AnyExit:
     given = await awaitable
     if given is None or given.__class__ in kinds:
         return Succeeded(given)
     return await run_fiber(hook_answer(given, kinds, advise), fiber.env)
 
 
-def _advice(given: Any, call: Invocation[Any], hook: str) -> str:
+def _advice(given: Any, call: Invocation, hook: str) -> str:
     answer = "recover from the failure" if hook == "recover" else "replace the handler's value"
     return (
         f"hook {hook!r} of an aspect of {call.tool.name!r} returned {given!r}. Return Return(value) to {answer}, "
@@ -373,7 +373,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         If an aspect is for one tool and the layer has no handler for it, building the layer raises `HandlerError`.
         """
 
-        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+        def build(memo: MemoMap, scope: Scope) -> EffectOf[AnyContext, Any, Any]:
             built = build_layer(layer, memo, scope)
             return built.flat_map(lambda given: Ask(lambda around: self.start()(given, around)))
 
@@ -385,7 +385,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         return lambda given, around: _apply(wraps, given, around)
 
 
-def _apply(wraps: _Wraps, given: ContextOf[Any], around: ContextOf[Any]) -> ContextOf[Any]:
+def _apply(wraps: _Wraps, given: AnyContext, around: AnyContext) -> AnyContext:
     identities = [key for key in given if isinstance(key, Identity)]
     stray = [only.name for only, _ in reversed(wraps) if only is not None and only not in identities]
     if stray:
@@ -427,8 +427,8 @@ class Around(msgspec.Struct, frozen=True):
         """Return the function that wraps a handler in `f`."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
-        def start(services: ContextOf[Any]) -> AnyEffect:
+    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
+        def start(services: AnyContext) -> AnyEffect:
             return lift_answer(self.f(call, proceed), call.tool.name, services, lambda: call.context)
 
         return Within(start)
@@ -440,7 +440,7 @@ class Wrapped:
 
     __slots__ = ("_around", "_gates", "_inner", "_wraps")
 
-    def __init__(self, inner: Answering, wraps: tuple[Wrap | Gate, ...], around: ContextOf[Any]) -> None:
+    def __init__(self, inner: Answering, wraps: tuple[Wrap | Gate, ...], around: AnyContext) -> None:
         self._inner = inner
         self._wraps = wraps  # innermost first
         self._gates = [at for at, wrap in enumerate(wraps) if isinstance(wrap, Gate)]
@@ -456,13 +456,13 @@ class Wrapped:
         """True if the inner handler runs in another process."""
         return getattr(self._inner, "is_elsewhere", False)
 
-    def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
+    def missing(self, services: AnyContext) -> tuple[Any, ...]:
         """Return the missing services of the inner handler."""
         return self._inner.missing(services)
 
-    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
+    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: AnyContext) -> AnyEffect:
         """Return the effect of the handler with the aspects around it."""
-        invocation: Invocation[Any] = Invocation(params, context_of(tool, call))
+        invocation: Invocation = Invocation(params, context_of(tool, call))
         effect = self._wrap(len(self._wraps), len(self._gates), invocation, tool, call, services)
         context = self._around.merge(services)
         return Local(effect, lambda _: context)
@@ -471,10 +471,10 @@ class Wrapped:
         self,
         end: int,
         gates: int,
-        invocation: Invocation[Any],
+        invocation: Invocation,
         tool: ToolInfo,
         call: CallInfo | None,
-        services: ContextOf[Any],
+        services: AnyContext,
     ) -> AnyEffect:
         """Return the effect of the handler in its first `end` aspects, `gates` of which are gates."""
         inner, begin = self._inner, 0

@@ -19,8 +19,8 @@ from typing import Any, Final, cast, final, overload
 import msgspec
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
-from fxai.effects.context import ContextOf
+from fxai.effects.cause import AnyCause, AnyExit, Cause, Die, Fail, Succeeded
+from fxai.effects.context import AnyContext
 from fxai.effects.effect import AnyEffect, Ask, Await, EffectOf, FailCause, Fold, Succeed, Timeout, Within
 from fxai.effects.schedule import Schedule
 from fxai.effects.service import Clock
@@ -40,9 +40,7 @@ _F = TypeVar("_F")
 _TEXT = msgspec.json.Encoder(order="sorted").encode
 
 
-def cache(
-    *, ttl: float | None = None, size: int = 1024, key: Callable[[Invocation[Any]], Hashable] | None = None
-) -> Aspect:
+def cache(*, ttl: float | None = None, size: int = 1024, key: Callable[[Invocation], Hashable] | None = None) -> Aspect:
     """Return an aspect that stores successes and returns them for equal calls.
 
     The aspect does not store failures and defects. Equal calls at the same time share one run and its exit. If this run
@@ -70,7 +68,7 @@ class Caching(msgspec.Struct, frozen=True):
 
     ttl: float | None
     size: int
-    key: Callable[[Invocation[Any]], Hashable] | None
+    key: Callable[[Invocation], Hashable] | None
 
     def __call__(self) -> Wrap:
         """Return the function that wraps handlers in an empty cache."""
@@ -84,7 +82,7 @@ class _CachedRun:
     __slots__ = ("exit", "ready", "until")
 
     def __init__(self) -> None:
-        self.exit: Exit[Any, Any] | None = None
+        self.exit: AnyExit | None = None
         self.until: float | None = None
         self.ready: SharedEvent | None = None
 
@@ -98,10 +96,10 @@ class Cache:
         self._runs: dict[Hashable, _CachedRun] = {}  # least recently used first
         self._turn = Lock()  # several threads can share the layer
 
-    def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         """Return the stored success, or run the handler."""
 
-        def start(context: ContextOf[Any]) -> AnyEffect:
+        def start(context: AnyContext) -> AnyEffect:
             key = (call.tool.identity, (self._caching.key or _encode)(call))
             with self._turn:
                 run = self._runs.pop(key, None)
@@ -113,8 +111,8 @@ class Cache:
 
         return Within(start)
 
-    def _finishing(self, key: Hashable, run: _CachedRun) -> Callable[[Exit[Any, Any]], EffectOf[None]]:
-        def finish(end: Exit[Any, Any], now: float) -> None:
+    def _finishing(self, key: Hashable, run: _CachedRun) -> Callable[[AnyExit], EffectOf[None]]:
+        def finish(end: AnyExit, now: float) -> None:
             run.exit = end
             run.until = None if self._caching.ttl is None else now + self._caching.ttl
             with self._turn:
@@ -139,7 +137,7 @@ def _join(run: _CachedRun, again: AnyEffect) -> AnyEffect:
     ready = run.ready = run.ready or SharedEvent()
 
     def finish(_: object) -> AnyEffect:
-        end = cast("Exit[Any, Any]", run.exit)
+        end = cast("AnyExit", run.exit)
         if isinstance(end, Succeeded):
             return Succeed(end.value)
         return again if end.cause.interrupted else FailCause(end.cause)
@@ -152,7 +150,7 @@ def _join(run: _CachedRun, again: AnyEffect) -> AnyEffect:
     return waited.flat_map(finish)
 
 
-def _encode(call: Invocation[Any]) -> bytes:
+def _encode(call: Invocation) -> bytes:
     parameters = call.tool.parameters
     try:
         plain = parameters.encode_unsafe(call.params) if isinstance(parameters, Schema) else call.params
@@ -195,19 +193,19 @@ class Logging(msgspec.Struct, frozen=True):
         """Return the function that wraps handlers in a log."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
-        def start(context: ContextOf[Any]) -> AnyEffect:
+    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
+        def start(context: AnyContext) -> AnyEffect:
             clock: Clock = context.fetch(Clock)
             started = clock.monotonic()
 
-            def write(end: Exit[Any, Any]) -> EffectOf[None]:
+            def write(end: AnyExit) -> EffectOf[None]:
                 return Ask(lambda _: self._write(call, end, clock.monotonic() - started))
 
             return proceed.on_exit(write)
 
         return Within(start)
 
-    def _write(self, call: Invocation[Any], end: Exit[Any, Any], seconds: float) -> None:
+    def _write(self, call: Invocation, end: AnyExit, seconds: float) -> None:
         import logging
 
         outcome = "success" if isinstance(end, Succeeded) else _kind_of_end(end.cause)
@@ -231,13 +229,13 @@ class Logging(msgspec.Struct, frozen=True):
         logger.log(level, message, call.tool.name, outcome, seconds, extra=fields, exc_info=traceback)
 
 
-def _kind_of_end(cause: Cause[Any]) -> str:
+def _kind_of_end(cause: AnyCause) -> str:
     if cause.defects:
         return "defect"
     return "interrupted" if cause.interrupted else "failure"
 
 
-def _result(end: Exit[Any, Any]) -> Any:
+def _result(end: AnyExit) -> Any:
     return end.value if isinstance(end, Succeeded) else next(iter(end.cause.failures), None)
 
 
@@ -255,7 +253,7 @@ def rate_limit(
     *,
     per: float,
     tool: AnyTool | None = None,
-    failure: Callable[[Invocation[Any], float], Any] | None = None,
+    failure: Callable[[Invocation, float], Any] | None = None,
 ) -> Aspect:
     """Return a token bucket: `calls` runs can start immediately, then one run per `per / calls` seconds by the `Clock`.
 
@@ -284,7 +282,7 @@ class RateLimitSettings(msgspec.Struct, frozen=True):
 
     calls: int
     per: float
-    failure: Callable[[Invocation[Any], float], Any] | None
+    failure: Callable[[Invocation, float], Any] | None
 
     def __call__(self) -> Wrap:
         """Return the function that wraps handlers in a full bucket."""
@@ -302,10 +300,10 @@ class Bucket:
         self._counted: float | None = None
         self._turn = Lock()  # several threads can share the layer
 
-    def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         """Run the handler when it has a token."""
 
-        def start(context: ContextOf[Any]) -> AnyEffect:
+        def start(context: AnyContext) -> AnyEffect:
             with self._turn:
                 wait = self._wait(context.fetch(Clock).monotonic())
                 is_refused = wait > 0 and self._limit.failure is not None
@@ -328,7 +326,7 @@ class Bucket:
         sleep: EffectOf[None] = Await(lambda fiber: fiber.clock().sleep(seconds))
         return sleep.on_exit(lambda end: Ask(lambda _: self._release(end)))
 
-    def _release(self, end: Exit[Any, Any]) -> None:
+    def _release(self, end: AnyExit) -> None:
         if not isinstance(end, Succeeded):
             with self._turn:
                 self._tokens += 1  # this run never started
@@ -371,7 +369,7 @@ class Retrying(msgspec.Struct, frozen=True):
         """Return the function that wraps handlers in the schedule."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         if self.asking and not (call.tool.get(Idempotent) or call.tool.get(Readonly)):
             return proceed
         return proceed.retry(self.schedule)
@@ -385,7 +383,7 @@ def timeout(seconds: float) -> Aspect: ...
 @overload
 def timeout(seconds: float, *, tool: Tool[_P, Any, _F], failure: Callable[[Invocation[_P]], _F]) -> Aspect: ...
 def timeout(
-    seconds: float, *, tool: AnyTool | None = None, failure: Callable[[Invocation[Any]], Any] | None = None
+    seconds: float, *, tool: AnyTool | None = None, failure: Callable[[Invocation], Any] | None = None
 ) -> Aspect:
     """Return an aspect that stops a handler after some time. The finalizers of the handler run first.
 
@@ -411,28 +409,28 @@ class Limiting(msgspec.Struct, frozen=True):
     """The settings of a timeout."""
 
     seconds: float
-    failure: Callable[[Invocation[Any]], Any] | None
+    failure: Callable[[Invocation], Any] | None
 
     def __call__(self) -> Wrap:
         """Return the function that wraps handlers in the timeout."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         # The exit is the value, to distinguish this timeout from a `Timeout` that the handler failed with.
         limited = proceed.exit().timeout(self.seconds)
         return Fold(limited, lambda cause: self._late(call, cause), _result_of)
 
-    def _late(self, call: Invocation[Any], cause: Cause[Timeout]) -> AnyEffect:
+    def _late(self, call: Invocation, cause: Cause[Timeout]) -> AnyEffect:
         if not cause.failures:
             return FailCause(cause)
         return FailCause(Cause((self._reason(call), *cause.reasons[1:])))
 
-    def _reason(self, call: Invocation[Any]) -> Fail[Any] | Die:
+    def _reason(self, call: Invocation) -> Fail[Any] | Die:
         if self.failure is not None:
             return Fail(self.failure(call))
         late = f"handler of {call.tool.name!r} ran longer than {self.seconds} s"
         return Die(TimeoutError(f"{late}. For a typed failure, pass timeout(…, tool=…, failure=…)."))
 
 
-def _result_of(end: Exit[Any, Any]) -> AnyEffect:
+def _result_of(end: AnyExit) -> AnyEffect:
     return Succeed(end.value) if isinstance(end, Succeeded) else FailCause(end.cause)
