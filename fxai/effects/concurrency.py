@@ -23,7 +23,7 @@ other children, and the parent continues after their finalizers.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context as Variables
 from contextvars import copy_context
@@ -54,7 +54,7 @@ from fxai.effects.effect import (
     Within,
     nesting,
 )
-from fxai.effects.fiber import FAIR, TURN_TAKEN, Children, Fiber, Hold, Inside, inside, report, report_cause
+from fxai.effects.fiber import FAIR, TURN_TAKEN, Children, Fiber, Hold, Inside, Pending, inside, report, report_cause
 from fxai.effects.mistake import refuse_as_value
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.task import Held, spawn, stops_the_loop, task_group
@@ -196,12 +196,12 @@ def cut(effect: EffectOf[_A, _E, _R], hold: Hold, failure: _E2) -> EffectOf[_A, 
 
 _NONE = object()
 _BEGUN = 24  # children started inside the steps of their parents, before a child receives its own task
-_Started: TypeAlias = tuple[int, Fiber, Awaitable[Any], Variables]
+_Started: TypeAlias = tuple[int, Fiber, Pending, Variables]
 
 
 def start_child(
     effect: AnyEffect, parent: Fiber, env: AnyContext | None = None, *, later: bool = False
-) -> tuple[Fiber, Awaitable[Any] | None, Variables]:
+) -> tuple[Fiber, Pending | None, Variables]:
     """Run a child until its first wait, in a copy of the context variables. Return it and its awaitable, if any.
 
     Children of concurrent operators start this way. A child that never waits needs no task, and its changes to context
@@ -315,7 +315,7 @@ class _Children(msgspec.Struct, eq=False):
             self._budget = FAIR
             await checkpoint()
 
-    async def _go_on(self, at: int, child: Fiber, pending: Awaitable[Any], held: AbstractContextManager[Any]) -> None:
+    async def _go_on(self, at: int, child: Fiber, pending: Pending, held: AbstractContextManager[Any]) -> None:
         with held:
             try:
                 self._end(at, await child.drive(pending, delivered=0))
@@ -460,7 +460,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         self._end((yield from inside(effect, env)).finish())
         return Succeeded(self if gives is None else gives)
 
-    async def _run(self, child: Fiber, pending: Awaitable[Any], held: AbstractContextManager[Any]) -> None:
+    async def _run(self, child: Fiber, pending: Pending, held: AbstractContextManager[Any]) -> None:
         try:
             with held:
                 await child.drive(pending, delivered=0)

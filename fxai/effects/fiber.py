@@ -82,6 +82,9 @@ _E = TypeVar("_E")
 Hold: TypeAlias = Callable[[anyio.CancelScope], AbstractAsyncContextManager[None]]
 """A function that can cancel a scope, as a context manager."""
 
+Pending: TypeAlias = Awaitable[Any]
+"""The awaitable that a fiber waits for between two steps."""
+
 # The instructions with their numbers in `effect`. Local names are faster to read than attributes.
 _SUCCEED, _MAP, _FLAT, _FOLD, _AS, _THEN, _ON_EXIT = range(7)  # all except the first push themselves and run a source
 _GEN, _FETCH, _SYNC, _ASK, _SUSPEND, _WITHIN, _ENTER = range(7, 14)  # these complete immediately
@@ -96,8 +99,8 @@ _FLATTEN_FRAME = Mark(_FLATTEN)
 _EMITTED: AnyExit = Succeeded(None)  # the exit of a fiber that still runs
 _INTERRUPT = Interrupt()  # the default of fibers without an interruption; no cause contains it
 RESUMED: Any = Mark(-2)  # means "continue with the value or the cause of the awaitable"
-EMITTED = cast("Awaitable[Any]", Mark(-3))  # means "the reader of the program has a value"
-TURN_TAKEN = cast("Awaitable[Any]", Mark(-1))  # means "let other tasks run": the driver awaits a checkpoint
+EMITTED = cast(Pending, Mark(-3))  # means "the reader of the program has a value"
+TURN_TAKEN = cast(Pending, Mark(-1))  # means "let other tasks run": the driver awaits a checkpoint
 
 
 class ReaderLeft(BaseException):
@@ -139,7 +142,7 @@ class Fiber(msgspec.Struct, eq=False):
             return False
         return self._fatal is None and self._request is None
 
-    def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
+    def step(self, cur: Any, value: Any, cause: Any) -> Pending | None:  # noqa: C901
         """Run `cur`, or continue if it is `RESUMED`. Stop at an awaitable and return it.
 
         At the end of the effect, set `exit` and return None.
@@ -160,7 +163,7 @@ class Fiber(msgspec.Struct, eq=False):
         saved = here.depth
         if saved != self._depth:
             here.depth = self._depth
-        awaited: Awaitable[Any]
+        awaited: Pending
         try:
             while True:
                 try:
@@ -450,7 +453,7 @@ class Fiber(msgspec.Struct, eq=False):
 
         return cause
 
-    async def drive(self, pending: Awaitable[Any] | None, delivered: int = -1) -> AnyExit:
+    async def drive(self, pending: Pending | None, delivered: int = -1) -> AnyExit:
         """Await the result of `step` and continue, until the effect ends or emits a value to its reader.
 
         If the effect emitted a value, `exit` is not set.
@@ -488,7 +491,7 @@ class Fiber(msgspec.Struct, eq=False):
 
         return self.finish()
 
-    async def _await_guarded(self, awaited: Awaitable[Any]) -> Any:
+    async def _await_guarded(self, awaited: Pending) -> Any:
         self._delivered = delivered_requests()
         with anyio.CancelScope(shield=True):
             inside = refuse_foreign(awaited, self._delivered)  # a guard blocks cancellations from outside

@@ -39,7 +39,7 @@ from fxai.effects.effect import (
     Sync,
     require_no_effect,
 )
-from fxai.effects.fiber import EMITTED, NESTED, RESUMED, TURN_TAKEN, Children, Fiber, Inside, ReaderLeft
+from fxai.effects.fiber import EMITTED, NESTED, RESUMED, TURN_TAKEN, Children, Fiber, Inside, Pending, ReaderLeft
 from fxai.effects.scope import NOTHING, Scope, add_finalizer, scoped
 from fxai.effects.task import in_own_task
 
@@ -389,7 +389,7 @@ class _FiberReading(msgspec.Struct, eq=False):
         yield self.fiber, self.variables
         return self._result()
 
-    async def _drive(self, reader: Fiber, pending: Awaitable[Any]) -> AnyExit:
+    async def _drive(self, reader: Fiber, pending: Pending) -> AnyExit:
         try:
             await self.fiber.drive(pending)
         finally:
@@ -429,7 +429,7 @@ def _unwound_in_turn(fiber: Fiber, variables: Variables) -> Children:
     return _besides(fiber)
 
 
-async def _unwound(fiber: Fiber, pending: Awaitable[Any] | None) -> AnyExit:
+async def _unwound(fiber: Fiber, pending: Pending | None) -> AnyExit:
     with suppress(ReaderLeft):
         while fiber.exit is None:
             await fiber.drive(pending)

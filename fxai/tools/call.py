@@ -13,7 +13,7 @@ b'"pong"'
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, Protocol, TypeAlias, cast, final
 
@@ -40,7 +40,7 @@ from fxai.effects.effect import (
     Suspend,
     Timeout,
 )
-from fxai.effects.fiber import Children, Fiber, Inside, inside
+from fxai.effects.fiber import Children, Fiber, Inside, Pending, inside
 from fxai.effects.tracing import Tracer
 from fxai.schema.codec import Schema
 from fxai.schema.data import copy_data, holds_more
@@ -540,7 +540,7 @@ def _in_time(effect: AnyEffect) -> AnyEffect:
     return AwaitExit(start)
 
 
-async def _drive_in_time(fiber: Fiber, child: Fiber, pending: Awaitable[Any]) -> AnyExit:
+async def _drive_in_time(fiber: Fiber, child: Fiber, pending: Pending) -> AnyExit:
     end: AnyExit | None = None
     with anyio.CancelScope() as scope:
         async with fiber.clock().deadline(scope, PREDICATE_SECONDS):
