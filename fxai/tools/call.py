@@ -279,7 +279,9 @@ class Call(msgspec.Struct, eq=False):
         tool = self.tools[self.name]
         if self.refused is not None:
             return self._mistake(InvalidParameters(self.name, self.refused.faults))
-        params = self._decode(tool)
+        schema: Any = tool.parameters
+        is_usual = self.is_text and schema.__class__ is Schema  # decoded here, in one frame less
+        params = schema.decode_json_or(self.given, _Refused, self.limits) if is_usual else self._decode(tool)
         if params.__class__ is _Refused:
             if is_about_leaves(params.faults) or (params := self._reread(tool, params)).__class__ is _Refused:
                 return self._mistake(InvalidParameters(self.name, params.faults))
