@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from fxai.schema.budget import CONVERSION, Work
-from fxai.schema.data import is_array, is_object, number_identity
+from fxai.schema.data import JsonObject, is_array, is_object, number_identity
 from fxai.schema.dialect import CONVERTS, WIRE
 from fxai.schema.fault import pointer_to
 from fxai.schema.part import Check, Checks, Clause, Part, always, never
@@ -28,6 +28,21 @@ _DIGITS: Final = 512  # the division of an integer with this number of bits cost
 _PATTERN: Final = 6  # the steps of a search, in addition to the time limit of all searches
 _UNSET: Final = object()  # the value of a missing property
 _MISSING: Final = frozenset((object,))
+
+
+_Maker: TypeAlias = Callable[[Checks, Clause, Any, JsonObject], None]
+MAKERS: Final[dict[str, _Maker]] = {}
+"""The functions that add keywords to a clause. Each receives the value of its keyword, and the schema around it."""
+
+
+def _keyword(*names: str) -> Callable[[_Maker], _Maker]:
+    """Return a decorator that records the function of keywords."""
+
+    def record(make: _Maker) -> _Maker:
+        MAKERS.update(dict.fromkeys(names, make))
+        return make
+
+    return record
 
 
 # ---- values
@@ -58,7 +73,8 @@ def number_of(value: Any, constants: dict[Hashable, object], known: dict[Hashabl
     return number
 
 
-def _enum(to: Checks, clause: Clause, values: Any, _: Any) -> None:
+@_keyword("enum")
+def _enum(to: Checks, clause: Clause, values: Any, _: object) -> None:
     listed = frozenset(map(to.number, values))
     if all(isinstance(value, str) for value in values):
         clause.only("string")
@@ -69,11 +85,13 @@ def _enum(to: Checks, clause: Clause, values: Any, _: Any) -> None:
             clause.by_type[float] = never
 
 
-def _const(to: Checks, clause: Clause, value: Any, _: Any) -> None:
-    _enum(to, clause, [value], _)
+@_keyword("const")
+def _const(to: Checks, clause: Clause, value: Any, schema: JsonObject) -> None:
+    _enum(to, clause, [value], schema)
 
 
-def _type(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+@_keyword("type")
+def _type(to: Checks, clause: Clause, rule: Any, _: object) -> None:
     kinds = rule if is_array(rule) else [rule]
     clause.only(*kinds)
     if "integer" in kinds and "number" not in kinds:
@@ -94,11 +112,27 @@ _BOUNDS: Final[dict[str, Callable[[Any], Check]]] = {
 def _limit(kind: str, bound: str, strict: str = "") -> _Maker:
     """Return the maker of a bound. In draft 4, the boolean keyword `strict` makes the bound exclusive."""
 
-    def make(_: Checks, clause: Clause, limit: Any, schema: Any) -> None:
+    def make(_: Checks, clause: Clause, limit: Any, schema: JsonObject) -> None:
         if not isinstance(limit, bool):
             clause.add(kind, _BOUNDS[strict if schema.get(strict) is True else bound](limit))
 
     return make
+
+
+MAKERS.update(
+    {
+        "minimum": _limit("number", "minimum", "exclusiveMinimum"),
+        "maximum": _limit("number", "maximum", "exclusiveMaximum"),
+        "exclusiveMinimum": _limit("number", "exclusiveMinimum"),
+        "exclusiveMaximum": _limit("number", "exclusiveMaximum"),
+        "minLength": _limit("string", "at least"),
+        "maxLength": _limit("string", "at most"),
+        "minProperties": _limit("object", "at least"),
+        "maxProperties": _limit("object", "at most"),
+        "minItems": _limit("array", "at least"),
+        "maxItems": _limit("array", "at most"),
+    }
+)
 
 
 def is_multiple(value: Any, step: Any) -> bool:
@@ -114,7 +148,8 @@ def _exact(number: Any) -> Fraction:
     return Fraction(number) if isinstance(number, int) or number.is_integer() else Fraction(str(number))
 
 
-def _multiple(_: Checks, clause: Clause, step: Any, __: Any) -> None:
+@_keyword("multipleOf")
+def _multiple(_: Checks, clause: Clause, step: Any, __: object) -> None:
     size = _exact(step)
     bits = size.numerator.bit_length() + size.denominator.bit_length()
 
@@ -126,7 +161,8 @@ def _multiple(_: Checks, clause: Clause, step: Any, __: Any) -> None:
     clause.add("number", check, 1 if isinstance(step, int) else _FRACTION)
 
 
-def _pattern(_: Checks, clause: Clause, pattern: str, __: Any) -> None:
+@_keyword("pattern")
+def _pattern(_: Checks, clause: Clause, pattern: str, __: object) -> None:
     clause.add("string", lambda value, work: matches(pattern, value, work), _PATTERN)
 
 
@@ -137,7 +173,8 @@ class Converter(NamedTuple):
     words: str
 
 
-def _converts(_: Checks, clause: Clause, converter: object, __: Any) -> None:
+@_keyword(CONVERTS)
+def _converts(_: Checks, clause: Clause, converter: object, __: object) -> None:
     if isinstance(converter, Converter):  # an annotation of a user can have this name
         clause.add("string", lambda value, _: converter.accepts(value), CONVERSION)
 
@@ -145,7 +182,8 @@ def _converts(_: Checks, clause: Clause, converter: object, __: Any) -> None:
 # ---- members
 
 
-def _properties(to: Checks, clause: Clause, properties: Any, _: Any) -> None:
+@_keyword("properties")
+def _properties(to: Checks, clause: Clause, properties: Any, _: object) -> None:
     parts = {name: to.of(inner) for name, inner in properties.items()}
     rows = tuple((name, part.free | _MISSING, part.takes) for name, part in parts.items())
     located = {name: (part, pointer_to("", name)) for name, part in parts.items()}
@@ -174,7 +212,8 @@ def _properties(to: Checks, clause: Clause, properties: Any, _: Any) -> None:
     clause.visit("object", visits, check)
 
 
-def _required_names(_: Checks, clause: Clause, names: Any, __: Any) -> None:
+@_keyword("required")
+def _required_names(_: Checks, clause: Clause, names: Any, __: object) -> None:
     if is_array(names):
         wanted = frozenset(names)
         clause.refuse(
@@ -184,7 +223,8 @@ def _required_names(_: Checks, clause: Clause, names: Any, __: Any) -> None:
         )
 
 
-def _additional(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
+@_keyword("additionalProperties")
+def _additional(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
     inner, known = to.of(rule), frozenset(schema.get("properties", ()))
     patterns = tuple(schema.get("patternProperties", ()))
 
@@ -208,7 +248,8 @@ def _additional(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
         )
 
 
-def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: Any) -> None:
+@_keyword("patternProperties")
+def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: object) -> None:
     parts = {pattern: to.of(inner) for pattern, inner in patterns.items()}
 
     def visits(value: Any, work: Work) -> Iterator[tuple[Part, Any, str]]:
@@ -221,12 +262,14 @@ def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: Any) -> No
     clause.visit("object", visits, weight=1 + _PATTERN * len(parts))
 
 
-def _names(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+@_keyword("propertyNames")
+def _names(to: Checks, clause: Clause, rule: Any, _: object) -> None:
     inner = to.of(rule).takes
     clause.refuse(lambda value, work: (name for name in value if not inner(name, work)))
 
 
-def _dependent_required(_: Checks, clause: Clause, dependencies: Any, __: Any) -> None:
+@_keyword("dependentRequired")
+def _dependent_required(_: Checks, clause: Clause, dependencies: Any, __: object) -> None:
     wanted = {name: asked for name, asked in dependencies.items() if is_array(asked)}
 
     def missing(value: Any, _: Work) -> Iterable[str]:
@@ -236,7 +279,8 @@ def _dependent_required(_: Checks, clause: Clause, dependencies: Any, __: Any) -
     clause.refuse(missing, weight=1 + sum(1 + len(asked) for asked in wanted.values()) // _LIST)
 
 
-def _dependent_schemas(to: Checks, clause: Clause, dependencies: Any, _: Any) -> None:
+@_keyword("dependentSchemas")
+def _dependent_schemas(to: Checks, clause: Clause, dependencies: Any, _: object) -> None:
     parts = {name: to.of(inner) for name, inner in dependencies.items() if not is_array(inner)}
     clause.visit(
         "object",
@@ -245,7 +289,8 @@ def _dependent_schemas(to: Checks, clause: Clause, dependencies: Any, _: Any) ->
     )
 
 
-def _dependencies(to: Checks, clause: Clause, dependencies: Any, schema: Any) -> None:
+@_keyword("dependencies")
+def _dependencies(to: Checks, clause: Clause, dependencies: Any, schema: JsonObject) -> None:
     _dependent_required(to, clause, dependencies, schema)
     _dependent_schemas(to, clause, dependencies, schema)
 
@@ -253,7 +298,8 @@ def _dependencies(to: Checks, clause: Clause, dependencies: Any, schema: Any) ->
 # ---- items
 
 
-def _items(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
+@_keyword("items")
+def _items(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
     if is_array(rule):  # before 2020-12
         _locations(to, clause, rule, schema)
     elif "prefixItems" in to.dialect.keywords:
@@ -262,13 +308,15 @@ def _items(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
         _rest(to, clause, rule, 0, is_each=True)
 
 
-def _additional_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
+@_keyword("additionalItems")
+def _additional_items(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
     locations = schema.get("items")
     if is_array(locations):
         _rest(to, clause, rule, len(locations))
 
 
-def _locations(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+@_keyword("prefixItems")
+def _locations(to: Checks, clause: Clause, rule: Any, _: object) -> None:
     parts = tuple(map(to.of, rule))
     pointers = [f"/{index}" for index in range(len(parts))]
     clause.visit("array", lambda value, _: zip(parts, value, pointers, strict=False))
@@ -298,7 +346,8 @@ def _rest(to: Checks, clause: Clause, rule: Any, first: int, *, is_each: bool = 
         clause.visit("array", visits, check)
 
 
-def _contains(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
+@_keyword("contains")
+def _contains(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
     counted = "minContains" in to.dialect.keywords
     least = schema.get("minContains", 1) if counted else 1
     most = schema.get("maxContains") if counted else None
@@ -317,7 +366,8 @@ def _contains(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
     clause.add("array", check)
 
 
-def _unique(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+@_keyword("uniqueItems")
+def _unique(to: Checks, clause: Clause, rule: Any, _: object) -> None:
     def check(value: Any, work: Work) -> bool:
         work.take(len(value) // _FEW)
         return len({to.number_in(item, work) for item in value}) == len(value)
@@ -329,15 +379,17 @@ def _unique(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
 # ---- schemas in place
 
 
-def _all_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+@_keyword("allOf")
+def _all_of(to: Checks, clause: Clause, rule: Any, _: object) -> None:
     parts = tuple(map(to.of, rule))
     clause.visit("any", lambda value, _: ((part, value, "") for part in parts))
 
 
-def _any_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+@_keyword("anyOf")
+def _any_of(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
     listed = [_constants(one) for one in rule]
     if all(values is not None for values in listed):  # a union of constants needs only one lookup
-        _enum(to, clause, [value for values in listed for value in values or ()], _)
+        _enum(to, clause, [value for values in listed for value in values or ()], schema)
         return
     checks = tuple(to.of(inner).takes for inner in rule)
     clause.add("any", lambda value, work: any(one(value, work) for one in checks))
@@ -354,7 +406,8 @@ def _constants(schema: Any) -> list[Any] | None:
 _WORDS: Final = frozenset(("title", "description"))
 
 
-def _one_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+@_keyword("oneOf")
+def _one_of(to: Checks, clause: Clause, rule: Any, _: object) -> None:
     checks = tuple(to.of(inner).takes for inner in rule)
 
     def check(value: Any, work: Work) -> bool:
@@ -369,12 +422,14 @@ def _one_of(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
     clause.add("any", check)
 
 
-def _not(to: Checks, clause: Clause, rule: Any, _: Any) -> None:
+@_keyword("not")
+def _not(to: Checks, clause: Clause, rule: Any, _: object) -> None:
     inner = to.of(rule).takes
     clause.add("any", lambda value, work: not inner(value, work))
 
 
-def _if(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
+@_keyword("if")
+def _if(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
     inner, then, otherwise = map(to.of, (rule, schema.get("then", True), schema.get("else", True)))
     clause.visit("any", lambda value, work: ((then if inner.takes(value, work) else otherwise, value, ""),))
 
@@ -451,7 +506,8 @@ def _at_same_value(part: Part, value: Any, work: Work) -> Iterator[Part]:
     work.resources.pop()
 
 
-def _unevaluated_properties(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
+@_keyword("unevaluatedProperties")
+def _unevaluated_properties(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
     inner = to.of(rule).takes
 
     def wrong(value: Any, work: Work) -> Iterator[str]:
@@ -461,7 +517,8 @@ def _unevaluated_properties(to: Checks, clause: Clause, rule: Any, schema: Any) 
     clause.refuse(wrong)
 
 
-def _unevaluated_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> None:
+@_keyword("unevaluatedItems")
+def _unevaluated_items(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
     inner = to.of(rule).takes
 
     def check(value: Any, work: Work) -> bool:
@@ -469,44 +526,3 @@ def _unevaluated_items(to: Checks, clause: Clause, rule: Any, schema: Any) -> No
         return all(index in locations or inner(item, work) for index, item in enumerate(value))
 
     clause.add("array", check)
-
-
-_Maker: TypeAlias = "Callable[[Checks, Clause, Any, Any], None]"
-MAKERS: Final[dict[str, _Maker]] = {
-    "enum": _enum,
-    "const": _const,
-    "type": _type,
-    "minimum": _limit("number", "minimum", "exclusiveMinimum"),
-    "maximum": _limit("number", "maximum", "exclusiveMaximum"),
-    "exclusiveMinimum": _limit("number", "exclusiveMinimum"),
-    "exclusiveMaximum": _limit("number", "exclusiveMaximum"),
-    "multipleOf": _multiple,
-    "minLength": _limit("string", "at least"),
-    "maxLength": _limit("string", "at most"),
-    "pattern": _pattern,
-    CONVERTS: _converts,
-    "properties": _properties,
-    "required": _required_names,
-    "additionalProperties": _additional,
-    "patternProperties": _pattern_properties,
-    "propertyNames": _names,
-    "minProperties": _limit("object", "at least"),
-    "maxProperties": _limit("object", "at most"),
-    "dependentRequired": _dependent_required,
-    "dependentSchemas": _dependent_schemas,
-    "dependencies": _dependencies,
-    "items": _items,
-    "prefixItems": _locations,
-    "additionalItems": _additional_items,
-    "contains": _contains,
-    "minItems": _limit("array", "at least"),
-    "maxItems": _limit("array", "at most"),
-    "uniqueItems": _unique,
-    "allOf": _all_of,
-    "anyOf": _any_of,
-    "oneOf": _one_of,
-    "not": _not,
-    "if": _if,
-    "unevaluatedProperties": _unevaluated_properties,
-    "unevaluatedItems": _unevaluated_items,
-}

@@ -23,12 +23,12 @@ Check: TypeAlias = Callable[[Any, Work], bool]
 """A function that returns True if a value is valid. It can raise `ExhaustedError` and `PatternTimeoutError`."""
 
 
-def always(_: Any, __: Work) -> bool:
+def always(_: object, __: Work) -> bool:
     """Accept every value."""
     return True
 
 
-def never(_: Any, __: Work) -> bool:
+def never(_: object, __: Work) -> bool:
     """Refuse every value."""
     return False
 
