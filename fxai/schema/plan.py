@@ -183,8 +183,7 @@ class _Deriving:
         self.done: dict[Any, tuple[Any, Fields | None, Survey, set[Any]]] = {}  # the last set is as `referred`
         self.open: dict[Any, tuple[str, Fields]] = {}
         self.referred: set[Any] = set()  # the open classes to which the finished parts refer
-        self.closing: JsonObject = {}
-        self.waiting: list[tuple[str, Any]] = []
+        self.mirrors: dict[str, type[Any]] = {}
         self.defaults: dict[Any, JsonObject] = {}
         self.foreigners: dict[int, Foreign] = {}
 
@@ -290,12 +289,12 @@ class _Deriving:
             found.sets |= cls in (set, frozenset)
             found.hashed |= cls in (set, frozenset)
             found.objects |= cls is object
-        elif isinstance(cls, type) and issubclass(cls, (tuple, Set)):
+            return
+        if isinstance(cls, type) and issubclass(cls, (tuple, Set)):
             found.sets |= issubclass(cls, Set)
-        elif cls not in _KNOWN and tp not in (Never, NoReturn, msgspec.UnsetType):
-            self._rare_leaf(tp, location)
-
-    def _rare_leaf(self, tp: Any, location: str) -> None:
+            return
+        if cls in _KNOWN or tp in (Never, NoReturn, msgspec.UnsetType):
+            return
         try:
             node = nodes.type_info(tp)
         except (TypeError, RecursionError):
@@ -310,7 +309,6 @@ class _Deriving:
                 f"{name_of(tp)} at {location} has no JSON form that msgspec knows. Declare a codec:"
                 f" Annotated[{name_of(tp)}, Schema.codec(wire=str, decode=…, encode=…)].{hint}"
             )
-        found = self.found
         found.blurred |= isinstance(node, nodes.DecimalType)
         found.omitted |= isinstance(node, (nodes.DateTimeType, nodes.TimeType, nodes.DecimalType))
         bare = not get_args(tp) and isinstance(node, (nodes.DictType, nodes.CollectionType))
@@ -385,14 +383,9 @@ class _Deriving:
             for index, member in enumerate(members)
         )
         self.defaults[mirror] = dict(_defaults(step.slots, members))
-        self._tie(name, mirror)
-
-    def _tie(self, name: str, mirror: Any) -> None:
-        """Define the names of enclosing classes in each mirror, because a mirror can refer to them."""
-        self.closing[name] = mirror
-        self.waiting.append((name, mirror))
-        for _, made in self.waiting:
-            for known, cls in self.closing.items():
+        self.mirrors[name] = mirror
+        for made in self.mirrors.values():  # a mirror can refer to an enclosing class by its name
+            for known, cls in self.mirrors.items():
                 setattr(made, known, cls)
 
 
@@ -502,10 +495,7 @@ def _fits(tp: Any) -> Callable[[Any], bool]:
     if get_origin(tp) is Literal:
         chosen = get_args(tp)
         return lambda value: any(type(value) is type(choice) and value == choice for choice in chosen)
-    return _fits_class(dict if kind_of(tp) == "typed-dict" else get_origin(tp) or tp)
-
-
-def _fits_class(cls: Any) -> Callable[[Any], bool]:
+    cls: Any = dict if kind_of(tp) == "typed-dict" else get_origin(tp) or tp
     if cls is Any or not is_class(cls):
         return lambda _: True
     if cls is int:
@@ -559,11 +549,16 @@ def derive(plan: Plan, *, written: bool = False) -> JsonObject:
 
 
 def _components(plan: Plan) -> tuple[JsonObject, JsonObject]:
+    def anything(tp: object) -> JsonObject:
+        if tp is object:
+            return {_ANYTHING: True}
+        raise NotImplementedError
+
     try:
         incomplete = plan.survey.keyed or plan.survey.omitted
         classes = classes_of(plan.wire) if incomplete else []
         (root, *references), components = msgspec.json.schema_components(
-            [plan.wire, *classes], ref_template=_DEFS + "{name}", schema_hook=_anything
+            [plan.wire, *classes], ref_template=_DEFS + "{name}", schema_hook=anything
         )
     except (TypeError, ValueError, NotImplementedError) as error:
         raise SchemaError(f"cannot derive a JSON Schema of {plan.type!r}: {error}") from None
@@ -575,12 +570,6 @@ def _components(plan: Plan) -> tuple[JsonObject, JsonObject]:
     for component in components.values():
         _tidy(component)
     return root, components
-
-
-def _anything(tp: Any) -> JsonObject:
-    if tp is object:
-        return {_ANYTHING: True}
-    raise NotImplementedError
 
 
 def _tidy(component: JsonObject) -> None:

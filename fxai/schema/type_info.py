@@ -21,7 +21,7 @@ import inspect
 import sys
 import types
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import (
     Annotated,
     Any,
@@ -44,6 +44,7 @@ import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
 
 from fxai.schema.codecs import Codec, Matching, matching
+from fxai.schema.data import JsonObject
 from fxai.schema.fault import SchemaError, unwrap
 from fxai.schema.mapping_keys import states_bounds
 from fxai.schema.pattern import compiled_python_pattern
@@ -126,20 +127,21 @@ def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple
     patterns = [note.pattern for note in after if isinstance(note, msgspec.Meta) and note.pattern is not None]
     if not patterns:
         return codec, after
-    after = tuple(_without_pattern(note) if isinstance(note, msgspec.Meta) else note for note in after)
+    names = [name for name in dir(msgspec.Meta) if name[0] != "_" and name != "pattern"]
+    after = tuple(
+        msgspec.Meta(**{name: value for name in names if (value := getattr(note, name)) is not None})
+        if isinstance(note, msgspec.Meta)
+        else note
+        for note in after
+    )
     if codec is None:
         return matching(patterns[-1], tp), after
-    keywords: dict[str, Any] = codec.json_schema() or {}
+    keywords: JsonObject = codec.json_schema() or {}
     if "pattern" in keywords:  # both patterns apply
         keywords["allOf"] = [*keywords.get("allOf", ()), {"pattern": keywords.pop("pattern")}]
     wire: Any = Annotated
     wire = wire[codec.wire, msgspec.Meta(pattern=patterns[-1])]
     return Codec.make(wire=wire, decode=codec.decode, encode=codec.encode, json_schema=keywords or None), after
-
-
-def _without_pattern(meta: msgspec.Meta) -> msgspec.Meta:
-    notes = {name: getattr(meta, name) for name in dir(meta) if name[0] != "_" and name != "pattern"}
-    return msgspec.Meta(**{name: value for name, value in notes.items() if value is not None})
 
 
 def contains_itself(tp: Any) -> bool:
@@ -226,7 +228,7 @@ def members_of(tp: Any) -> tuple[Member, ...] | None:
             )
         filled = _variables(tp)
         hints = {name: _fill(hint, filled) for name, hint in get_type_hints(cls, include_extras=True).items()}
-        return tuple(_READERS[kind](cls, hints))
+        return tuple(_read_members(kind, cls, hints))
     except NameError as error:
         raise SchemaError(
             f"cannot resolve an annotation of {name_of(tp)}: {error}. Define the type at module level, or import it"
@@ -239,49 +241,38 @@ def name_of(tp: Any) -> str:
     return tp.__qualname__ if isinstance(tp, type) and not get_args(tp) else str(tp)
 
 
-def _dataclass(cls: Any, hints: dict[str, Any]) -> Iterator[Member]:
-    for field in dataclasses.fields(cls):
-        default = ABSENT if field.default is dataclasses.MISSING else field.default
-        factory = ABSENT if field.default_factory is dataclasses.MISSING else field.default_factory
-        required = default is ABSENT and factory is ABSENT
-        if field.init:
-            yield Member(field.name, hints[field.name], required, default, factory, field.name, field.name)
+def _read_members(kind: Kind, cls: Any, hints: dict[str, Any]) -> Iterator[Member]:
+    """Iterate over the members of a class that is not a struct."""
+    match kind:
+        case "typed-dict":
+            for name, hint in hints.items():
+                required = name in cls.__required_keys__
+                while get_origin(hint) in _WRAPPERS:
+                    required = {Required: True, NotRequired: False}.get(get_origin(hint), required)
+                    hint = get_args(hint)[0]
+                yield Member(name, hint, required, ABSENT, ABSENT, name, name)
+        case "named-tuple":
+            for name in cls._fields:
+                default = cls._field_defaults.get(name, ABSENT)
+                yield Member(name, hints.get(name, Any), default is ABSENT, default, ABSENT, name, name)
+        case "attrs":
+            import attrs
 
-
-def _typed_dict(cls: Any, hints: dict[str, Any]) -> Iterator[Member]:
-    for name, hint in hints.items():
-        required = name in cls.__required_keys__
-        while get_origin(hint) in _WRAPPERS:
-            required = {Required: True, NotRequired: False}.get(get_origin(hint), required)
-            hint = get_args(hint)[0]
-        yield Member(name, hint, required, ABSENT, ABSENT, name, name)
-
-
-def _named_tuple(cls: Any, hints: dict[str, Any]) -> Iterator[Member]:
-    for name in cls._fields:
-        default = cls._field_defaults.get(name, ABSENT)
-        yield Member(name, hints.get(name, Any), default is ABSENT, default, ABSENT, name, name)
-
-
-def _attrs(cls: Any, hints: dict[str, Any]) -> Iterator[Member]:
-    import attrs
-
-    for field in attrs.fields(cls):
-        given: Any = field.default
-        made, missing = hasattr(given, "takes_self"), given is attrs.NOTHING
-        default = ABSENT if missing or made else given
-        factory = given.factory if made and not given.takes_self else ABSENT
-        names = field.name, field.alias or field.name
-        if field.init:
-            yield Member(field.name, hints.get(field.name, Any), missing, default, factory, *names)
-
-
-_READERS: Final[dict[Kind, Callable[[Any, dict[str, Any]], Iterator[Member]]]] = {
-    "dataclass": _dataclass,
-    "typed-dict": _typed_dict,
-    "named-tuple": _named_tuple,
-    "attrs": _attrs,
-}
+            for field in attrs.fields(cls):
+                given: Any = field.default
+                made, missing = hasattr(given, "takes_self"), given is attrs.NOTHING
+                default = ABSENT if missing or made else given
+                factory = given.factory if made and not given.takes_self else ABSENT
+                names = field.name, field.alias or field.name
+                if field.init:
+                    yield Member(field.name, hints.get(field.name, Any), missing, default, factory, *names)
+        case _:
+            for field in dataclasses.fields(cls):
+                default = ABSENT if field.default is dataclasses.MISSING else field.default
+                factory = ABSENT if field.default_factory is dataclasses.MISSING else field.default_factory
+                required = default is ABSENT and factory is ABSENT
+                if field.init:
+                    yield Member(field.name, hints[field.name], required, default, factory, field.name, field.name)
 
 
 def _variables(tp: Any) -> dict[Any, Any]:
@@ -332,7 +323,11 @@ def check_key(tp: Any, location: str) -> None:
         check_key(coded[1].wire, location)
     elif get_origin(tp) is Annotated:
         check_key(tp.__origin__, location)
-        _check_bounds(tp, location)
+        if not states_bounds(unwrap(msgspec.inspect.type_info(tp))):
+            raise SchemaError(
+                f"{tp} at {location} cannot be the key of a mapping, because a JSON Schema cannot state the bounds of a"
+                " number that is text. Use an int that is at least 0 or has at most 100 values, or use a list of pairs."
+            )
     elif (arms := arms_of(tp)) is not None:
         for arm in arms:
             check_key(arm, location)
@@ -340,15 +335,6 @@ def check_key(tp: Any, location: str) -> None:
         raise SchemaError(
             f"{name_of(tp)} at {location} cannot be the key of a mapping, because a key in JSON is text. Use str, int,"
             " or an enum as the key, or use a list of pairs."
-        )
-
-
-def _check_bounds(tp: Any, location: str) -> None:
-    """Raise a `SchemaError` if no JSON Schema can state the bounds of numbers as the keys of a mapping."""
-    if not states_bounds(unwrap(msgspec.inspect.type_info(tp))):
-        raise SchemaError(
-            f"{tp} at {location} cannot be the key of a mapping, because a JSON Schema cannot state the bounds of a"
-            " number that is text. Use an int that is at least 0 or has at most 100 values, or use a list of pairs."
         )
 
 

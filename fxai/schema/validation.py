@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
@@ -234,6 +234,20 @@ def rules_of(part: Part) -> Mapping[type, tuple[tuple[str, Check, Clause], ...]]
 # ---- the words of a breach
 
 
+_Teller: TypeAlias = Callable[[Breach], Iterator[Fault]]
+_TELLERS: Final[dict[str, _Teller]] = {}
+
+
+def _tells(*keywords: str) -> Callable[[_Teller], _Teller]:
+    """Return a decorator that records the function for the errors of keywords."""
+
+    def record(teller: _Teller) -> _Teller:
+        _TELLERS.update(dict.fromkeys(keywords, teller))
+        return teller
+
+    return record
+
+
 def _faults(breach: Breach) -> Iterable[Fault]:
     """Return the validation errors of a breach, by the function for its keyword or by a description of the keyword."""
     keyword, words = breach.keyword, breach.part.words
@@ -262,12 +276,14 @@ def _alone(keyword: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 # ---- keywords for members
 
 
+@_tells("required", "dependentRequired", "dependencies")
 def _missing(breach: Breach) -> Iterator[Fault]:
     known = breach.schema.get("properties", {})
     for name in breach.names:
         yield Fault(pointer_to(breach.pointer, name), describe(known.get(name, True), breach.follow), NOTHING)
 
 
+@_tells("additionalProperties", "unevaluatedProperties")
 def _additional(breach: Breach) -> Iterator[Fault]:
     inner = breach.schema.get(breach.keyword, False)
     expected = "no property of this name" if inner is False else describe(inner, breach.follow)
@@ -275,6 +291,7 @@ def _additional(breach: Breach) -> Iterator[Fault]:
         yield Fault(pointer_to(breach.pointer, name), expected, found_in(breach.value[name]))
 
 
+@_tells("propertyNames")
 def _property_names(breach: Breach) -> Iterator[Fault]:
     inner = breach.schema.get("propertyNames", False)
     converter = inner.get(CONVERTS) if is_object(inner) else None
@@ -286,10 +303,12 @@ def _property_names(breach: Breach) -> Iterator[Fault]:
         yield Fault(pointer_to(breach.pointer, name), f"a {kind} that is {expected}", f"{noun} {name!r}")
 
 
+@_tells(CONVERTS)
 def _conversion(breach: Breach) -> Iterator[Fault]:
     yield Fault(breach.pointer, breach.schema[CONVERTS].words, found_in(breach.value))
 
 
+@_tells("items", "additionalItems", "unevaluatedItems")
 def _items(breach: Breach) -> Iterator[Fault]:
     locations: Any = breach.schema.get("prefixItems" if breach.keyword == "items" else "items")
     most = len(locations) if is_array(locations) else 0
@@ -302,6 +321,7 @@ def _items(breach: Breach) -> Iterator[Fault]:
     yield Fault(breach.pointer, expected, found_in(breach.value))
 
 
+@_tells("contains", "minContains", "maxContains")
 def _contains(breach: Breach) -> Iterator[Fault]:
     schema = breach.schema
     least, most = schema.get("minContains", 1), schema.get("maxContains")
@@ -313,6 +333,7 @@ def _contains(breach: Breach) -> Iterator[Fault]:
     yield Fault(breach.pointer, expected, found_in(breach.value))
 
 
+@_tells("anyOf", "oneOf")
 def _alternatives(breach: Breach) -> Iterator[Fault]:
     """Iterate over the errors of the intended alternative, or over an error that names all alternatives."""
     there, pointer = breach.value, breach.pointer
@@ -462,18 +483,6 @@ def _tags(
     for name, inner in schema.get("properties", {}).items():
         must = needed and is_array(required) and name in required
         yield from _tags(inner, follow, (*path, name), work, needed=must)
-
-
-_Teller = Callable[[Breach], Iterator[Fault]]
-_TELLERS: Final[dict[str, _Teller]] = {
-    **dict.fromkeys(("required", "dependentRequired", "dependencies"), _missing),
-    **dict.fromkeys(("additionalProperties", "unevaluatedProperties"), _additional),
-    **dict.fromkeys(("items", "additionalItems", "unevaluatedItems"), _items),
-    **dict.fromkeys(("contains", "minContains", "maxContains"), _contains),
-    **dict.fromkeys(("anyOf", "oneOf"), _alternatives),
-    "propertyNames": _property_names,
-    CONVERTS: _conversion,
-}
 
 
 # ---- validation
