@@ -73,29 +73,20 @@ class Codec(msgspec.Struct, frozen=True):
         return Codec(wire, decode, encode, keywords)
 
 
-def _time(unit: timedelta) -> Callable[[int], datetime]:
+def _times(unit: timedelta) -> Codec:
     def decode(count: int) -> datetime:
         try:
             return _EPOCH + count * unit
         except OverflowError:
             raise ValueError("a time of the years 1 to 9999") from None
 
-    return decode
-
-
-def _count(unit: timedelta) -> Callable[[datetime], int]:
     def encode(time: datetime) -> int:
         if time.tzinfo is None:
             raise ValueError("a datetime with a time zone, because a naive datetime is not an instant")
         return (time - _EPOCH) // unit
 
-    return encode
-
-
-def _times(unit: timedelta) -> Codec:
-    count = _count(unit)
-    reach = {"minimum": count(datetime.min.replace(tzinfo=UTC)), "maximum": count(datetime.max.replace(tzinfo=UTC))}
-    return Codec.make(wire=int, decode=_time(unit), encode=count, json_schema=reach)
+    reach = {"minimum": encode(datetime.min.replace(tzinfo=UTC)), "maximum": encode(datetime.max.replace(tzinfo=UTC))}
+    return Codec.make(wire=int, decode=decode, encode=encode, json_schema=reach)
 
 
 def _durations(unit: timedelta) -> Codec:

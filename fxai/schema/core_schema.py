@@ -351,7 +351,12 @@ class _DataTypes:
         words = {} if schema is True else {name: schema[name] for name in schema if name not in _ANNOTATIONS}
         if "$ref" in words:
             _hold(words.pop("required", [tag]) == [tag] and len(words) == 1)
-            return self._definition(words["$ref"], tag)
+            key = (words["$ref"], tag)
+            if key not in self._known:
+                name = f"data_{len(self._known)}"
+                self._known[key] = name, ForwardRef(name)  # the definition can refer to itself
+                self._known[key] = name, self.of(self._follow(words), tag)
+            return self._known[key][1]
         for keyword in ("anyOf", "oneOf"):
             if keyword in words:
                 _hold(len(words) == 1)
@@ -409,29 +414,16 @@ class _DataTypes:
         ]
         _hold(not exclusive or (tags and len(objects) == len(arms)))
         if len(objects) > 1 and not tags:
-            return self._first_of([self.of(arm) for arm in arms])
+            either = type("Either", (), {"arms": [self.of(arm) for arm in arms]})  # `take_first` converts its values
+            self._unions.append(either)
+            return either
         tag = tags[0] if tags else None
         return _UNION[tuple(self.of(arm, tag if "properties" in self._follow(arm) else None) for arm in arms)]
-
-    def _first_of(self, arms: list[Any]) -> Any:
-        """Return a type that `msgspec` does not know. `take_first` converts its values."""
-        made = type("Either", (), {"arms": arms})
-        self._unions.append(made)
-        return made
 
     # ---- definitions
 
     def _follow(self, schema: Any) -> Any:
-        found: Any = self._definitions[schema["$ref"].removeprefix(_DEFS)] if "$ref" in schema else schema
-        return found
-
-    def _definition(self, reference: str, tag: str | None) -> Any:
-        key = (reference, tag)
-        if key not in self._known:
-            name = f"data_{len(self._known)}"
-            self._known[key] = name, ForwardRef(name)  # the definition can refer to itself
-            self._known[key] = name, self.of(self._follow({"$ref": reference}), tag)
-        return self._known[key][1]
+        return self._definitions[schema["$ref"].removeprefix(_DEFS)] if "$ref" in schema else schema
 
     def tie(self) -> None:
         """Define the names of the definitions in each struct and union, because both can refer to them."""

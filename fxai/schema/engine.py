@@ -125,26 +125,32 @@ class Engine:
         around, self.dialect = self.dialect, part.dialect
         self._pending.remove(part)
         try:
-            for keyword in part.schema:
-                self._add(part, keyword)
+            for keyword, rule in part.schema.items():
+                self._add(part, keyword, rule)
             check, part.free = join(part.clauses.values())
             part.takes = _within(part.resource, check) if self.is_dynamic else check
         finally:
             self.dialect = around
 
-    def _add(self, part: Part, keyword: str) -> None:
+    def _add(self, part: Part, keyword: str, rule: Any) -> None:
         """Add the checks of a keyword."""
-        clause, rule = Clause(), part.schema[keyword]
+        clause, dialect = Clause(), part.dialect
         if (follow := _REFERENCES.get(keyword)) is not None:
-            if keyword != "$ref" and keyword not in part.dialect.keywords:
+            if keyword != "$ref" and keyword not in dialect.keywords:
                 return
             found = follow(self, part, rule)
             part.follows += (found,)
             clause.visit("any", lambda value, work: ((found(work), value, ""),), self._remembering(part, found))
-        elif not _is_asserted(keyword, part.dialect) or (part.dialect.ref_alone and "$ref" in part.schema):
+        elif keyword not in MAKERS or (dialect.ref_alone and "$ref" in part.schema):
             return
-        else:
+        elif (  # the table of a dialect omits the last two
+            keyword in dialect.keywords
+            or keyword == "dependencies"
+            or (keyword == "const" and dialect.name != "draft-04")
+        ):
             MAKERS[keyword](self, clause, rule, part.schema)
+        else:
+            return
         part.clauses[keyword] = clause
 
     # ---- references
@@ -205,7 +211,7 @@ class Engine:
     def _remembering(self, part: Part, find: Follow) -> Check:
         """Return the check by the target of a reference. In a long validation, it decides once about a value."""
 
-        def check(value: Any, work: Work) -> bool:
+        def check(value: object, work: Work) -> bool:
             if work.left > REMEMBERED or not (is_object(value) or is_array(value)):
                 return find(work).takes(value, work)
             key = (id(part), id(value), *(work.resources if self.is_dynamic else ()))
@@ -238,14 +244,14 @@ class UnresolvedError(Exception):
     """An error for a reference that leads nowhere, in a document that fxai did not check."""
 
 
-def _refuse(_: Any, __: Work) -> bool:
+def _refuse(_: object, __: Work) -> bool:
     raise UnresolvedError
 
 
 def _late(part: Part) -> Check:
     """Return a check by a part that the engine compiles later."""
 
-    def check(value: Any, work: Work) -> bool:
+    def check(value: object, work: Work) -> bool:
         return part.takes(value, work)
 
     return check
@@ -254,7 +260,7 @@ def _late(part: Part) -> Check:
 def _within(resource: str, check: Check) -> Check:
     """Return a check that adds the resource of its schema, for the references inside."""
 
-    def within(value: Any, work: Work) -> bool:
+    def within(value: object, work: Work) -> bool:
         if work.resources and work.resources[-1] == resource:
             return check(value, work)
         work.resources.append(resource)
@@ -264,15 +270,6 @@ def _within(resource: str, check: Check) -> Check:
             work.resources.pop()
 
     return within
-
-
-def _is_asserted(keyword: str, dialect: Dialect) -> bool:
-    """Return whether a keyword restricts values in a dialect, also if the table of the dialect omits it."""
-    if keyword not in MAKERS:
-        return False
-    return (
-        keyword in dialect.keywords or keyword == "dependencies" or (keyword == "const" and dialect.name != "draft-04")
-    )
 
 
 def _is_dynamic(document: Any) -> bool:

@@ -217,7 +217,13 @@ class Foreign(Conversion):
                 self._check(wire)
                 return self._build.validate_python(wire)
         wire = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
-        if faults := self._faults(wire):
+        faults: tuple[Fault, ...] = ()
+        if self._hashed:
+            try:
+                hold_hashes_apart(wire)
+            except msgspec.ValidationError:
+                faults = (Fault("", "values with different hashes", "many values with the same hash"),)
+        if faults := faults or self.document.validate(wire, plain=True):
             raise UnfitError(self._without_values(faults))
         try:
             return self._build.validate_json(_ENCODE(wire))
@@ -231,15 +237,6 @@ class Foreign(Conversion):
         errors: Any = refused
         found = dict.fromkeys(_fault(one, wire) for one in errors.errors(include_url=False)[:MAX_FAULTS])
         raise UnfitError(self._without_values(tuple(found))) from refused
-
-    def _faults(self, wire: Any) -> tuple[Fault, ...]:
-        """Return the validation errors of a JSON value by the JSON Schema."""
-        if self._hashed:
-            try:
-                hold_hashes_apart(wire)
-            except msgspec.ValidationError:
-                return (Fault("", "values with different hashes", "many values with the same hash"),)
-        return self.document.validate(wire, plain=True)
 
     @override
     def outward(self, value: Any) -> Any:
@@ -279,7 +276,14 @@ class Foreign(Conversion):
         found.visit()
         faults: tuple[Fault, ...] = ()
         if way == "outward":
-            faults = self._without_values(self._outward_faults(value))
+            try:
+                data = self._dump(value, warnings="none")
+                faults = plain_faults(data) or self.written.validate(data, plain=True)
+                if not faults:
+                    self._dump(value, warnings="error")
+            except (*_NO_DATA, TypeError):
+                faults = (Fault("", name_of(self.tp), found_in(value)),)
+            faults = self._without_values(faults)
         else:
             try:
                 self.inward(value)
@@ -294,16 +298,6 @@ class Foreign(Conversion):
             return faults
         return tuple(Fault(fault.pointer, fault.expected, fault.found.partition(" ")[0]) for fault in faults)
 
-    def _outward_faults(self, value: Any) -> tuple[Fault, ...]:
-        try:
-            data = self._dump(value, warnings="none")
-            faults = plain_faults(data) or self.written.validate(data, plain=True)
-            if not faults:
-                self._dump(value, warnings="error")
-        except (*_NO_DATA, TypeError):
-            faults = (Fault("", name_of(self.tp), found_in(value)),)
-        return faults
-
 
 def foreign(tp: Any) -> Foreign:
     """Return the conversion of a foreign type. fxai caches it by the type.
@@ -313,16 +307,14 @@ def foreign(tp: Any) -> Foreign:
         NameError: If the type names an undefined class.
     """
     try:
-        return _foreign(tp)
+        return _known(tp)
     except TypeError as error:
         if isinstance(error, SchemaError):
             raise
         return Foreign(tp)  # metadata that cannot be hashed
 
 
-@lru_cache(maxsize=4096)
-def _foreign(tp: Any) -> Foreign:
-    return Foreign(tp)
+_known: Final = lru_cache(maxsize=4096)(Foreign)
 
 
 # ---- the compiled type
@@ -376,7 +368,11 @@ def _document(adapter: Any, mode: Literal["validation", "serialization"], tp: An
     except Exception as error:
         problem = f"pydantic has no JSON Schema ({mode}) for {name_of(tp)}"
         raise SchemaError(f"{problem}: {_first_line(error)} {_REMEDY}") from error
-    _require_tags(document)
+    for schema in every_object(document):
+        union, arms = schema.get("discriminator"), schema.get("oneOf")  # no keyword of JSON Schema
+        if is_object(union) and is_array(arms) and isinstance(tag := union.get("propertyName"), str):
+            del schema["discriminator"]
+            schema["oneOf"] = [{**arm, "required": [tag]} if "$ref" in arm else arm for arm in arms]
     reference = document.get("$ref")
     if isinstance(reference, str) and reference.startswith("#/$defs/"):
         del document["$ref"]
@@ -398,18 +394,6 @@ _REMEDY: Final = (
 def _first_line(error: Exception) -> str:
     line = str(error).partition("\n")[0].partition(" Set `arbitrary_types_allowed")[0].strip()
     return line if line.endswith(".") else f"{line}."
-
-
-def _require_tags(document: Any) -> None:
-    """Require the tag in each alternative of a discriminated union, because the validator of pydantic requires the tag.
-
-    Remove the keyword `discriminator`, because it is not part of JSON Schema.
-    """
-    for schema in every_object(document):
-        union, arms = schema.get("discriminator"), schema.get("oneOf")
-        if is_object(union) and is_array(arms) and isinstance(tag := union.get("propertyName"), str):
-            del schema["discriminator"]
-            schema["oneOf"] = [{**arm, "required": [tag]} if "$ref" in arm else arm for arm in arms]
 
 
 # ---- validation errors

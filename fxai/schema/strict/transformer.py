@@ -72,8 +72,11 @@ class Transformer:
     def __init__(self, document: Any, rules: StrictRules, *, explicit_null: bool = False) -> None:
         self.reader: DocumentReader = DocumentReader(document)
         self.rules = rules
-        self.null: str = _free_name(document) if explicit_null else ""
+        self.null: str = NULL if explicit_null else ""
         """The name in the object that represents a real null. Empty if null and absence are not distinguished."""
+        text = msgspec.json.encode(document).decode() if explicit_null else ""
+        while self.null and self.null in text:
+            self.null = f"_{self.null}_"
         self.nodes: dict[str, Node] = {}
         self.unsupported: dict[UnsupportedFeature, None] = {}
         self.weakened: dict[Weakening, None] = {}
@@ -81,7 +84,7 @@ class Transformer:
         self._overlaps = Overlaps(self.nodes)
         self._unions: list[tuple[str, Sequence[Node]]] = []
         self._sizes: dict[int, tuple[object, int]] = {}
-        self._recursive: dict[str, bool] = {}
+        self._recursive: dict[str, bool] = {}  # whether a definition refers to itself
         self._open: dict[_Key, str | None] = {}
         self._done: dict[_Key, Node | None] = {}
 
@@ -145,7 +148,11 @@ class Transformer:
             self.reader.steps.take(1 if known is None else self.size(known.schema), at)
             return known
         if key in self._open and location:
-            return self._recursion(location, key, at)
+            if not self.rules.recursive:
+                reason = f"{self.rules.name} does not accept recursive schemas"
+                raise LocationError(at or location[0].pointer, "$ref", reason)
+            name = self._open[key] = self._open[key] or self._free(location[0].pointer.rpartition("/")[2] or "root")
+            return reference_node(name, self.nodes)
         self._open[key] = None if name is None else self._free(name)
         try:
             node = self._conjunction(
@@ -166,7 +173,9 @@ class Transformer:
             return None
         name = str(node.schema.get("$ref", "")).removeprefix(DEFS)
         title, words = annotations_of([site])
-        if name in self.nodes and not self._refers(name):
+        if name in self.nodes and name not in self._recursive:
+            self._recursive[name] = f'"{DEFS}{name}"' in str(self.nodes[name].schema).replace("'", '"')
+        if name in self.nodes and not self._recursive[name]:
             self.reader.steps.take(self.size(self.nodes[name].schema), at)
             target = dict(self.nodes[name].schema)
             own = target.pop("description", "")
@@ -184,12 +193,6 @@ class Transformer:
             known = self._sizes[id(schema)] = (schema, 1 + sum(map(self.size, inside)))
         return known[1]
 
-    def _refers(self, name: str) -> bool:
-        """Return True if a definition refers to itself."""
-        if name not in self._recursive:
-            self._recursive[name] = f'"{DEFS}{name}"' in str(self.nodes[name].schema).replace("'", '"')
-        return self._recursive[name]
-
     def _free(self, name: str) -> str:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "definition"
         taken = {*self.nodes, *self._open.values()}
@@ -198,15 +201,6 @@ class Transformer:
         while free in taken:
             free, number = f"{plain}_{number}", number + 1
         return free
-
-    def _recursion(self, location: Location, key: _Key, at: str) -> Node:
-        """Return a reference for a place that contains itself."""
-        if not self.rules.recursive:
-            site = location[0]
-            raise LocationError(at or site.pointer, "$ref", f"{self.rules.name} does not accept recursive schemas")
-        name = self._open[key] or self._free(location[0].pointer.rpartition("/")[2] or "root")
-        self._open[key] = name
-        return reference_node(name, self.nodes)
 
     # -- conjunctions
 
@@ -262,7 +256,12 @@ class Transformer:
             raise LocationError(at, "type", "the schema accepts any value, so declare its type")
         else:
             nodes = [node for t in types if (node := self._of_type(t, sites, at)) is not None]
-        asides = list(self._asides(sites))
+        asides: list[str] = []
+        for site in sites:  # no provider supports these keywords for any type
+            if "not" in site:
+                asides.append(self.set_aside(site, "not"))
+            if "if" in site and ("then" in site or "else" in site):
+                asides.append(self.set_aside(site, "if", "then", "else"))
         if len(nodes) <= 1:
             return nodes[0].with_checks(asides) if nodes else None
         return self._any([node.with_words() for node in nodes], at).with_checks(asides)
@@ -273,14 +272,6 @@ class Transformer:
         distinct = list({_SORTED(node.schema): node for node in reversed(found)}.values())[::-1]
         self._unions.append((at, distinct))
         return distinct[0] if len(distinct) == 1 else any_node(distinct, self.nodes)
-
-    def _asides(self, sites: Sequence[Site]) -> Iterator[str]:
-        """Record the keywords that no provider supports for any type. Iterate over their descriptions."""
-        for site in sites:
-            if "not" in site:
-                yield self.set_aside(site, "not")
-            if "if" in site and ("then" in site or "else" in site):
-                yield self.set_aside(site, "if", "then", "else")
 
     def _of_type(self, kind: str, sites: Sequence[Site], at: str) -> Node | None:
         match kind:
@@ -296,14 +287,6 @@ class Transformer:
                 return msgspec.structs.replace(node, back=with_whole_numbers, forth=_same) if strange else node
             case _:
                 return Node({"type": kind})
-
-
-def _free_name(document: Any) -> str:
-    """Return a property name that does not appear in the document."""
-    text, name = msgspec.json.encode(document).decode(), NULL
-    while name in text:
-        name = f"_{name}_"
-    return name
 
 
 def _same(value: Any) -> Any:
@@ -392,7 +375,18 @@ def values_of(sites: Sequence[Site]) -> list[Any] | None:
 def value_nodes(values: Sequence[Any], types: Sequence[str] | None) -> list[Node]:
     """Create a node for the listed values of each type, in the order of the first values."""
     grouped: dict[str, list[Any]] = {}
-    values = [value for value in values if types is None or _is_one(value, types)]
+
+    def is_allowed(value: Any) -> bool:
+        kind = kind_in(value)
+        whole = kind == "number" and float(value).is_integer()
+        return (
+            types is None
+            or kind in types
+            or (kind == "integer" and "number" in types)
+            or (whole and "integer" in types)
+        )
+
+    values = list(filter(is_allowed, values))
     for value in values:
         grouped.setdefault(kind_in(value), []).append(value)
     if "integer" in grouped and "number" in grouped:
@@ -405,12 +399,6 @@ def value_nodes(values: Sequence[Any], types: Sequence[str] | None) -> list[Node
     ]
 
 
-def _is_one(value: Any, types: Sequence[str]) -> bool:
-    kind = kind_in(value)
-    whole = kind == "number" and float(value).is_integer()
-    return kind in types or (kind == "integer" and "number" in types) or (whole and "integer" in types)
-
-
 def listed_types(sites: Sequence[Site]) -> list[str] | None:
     """Return the types that all schemas allow, in the order of the first schema. None if no schema has a type."""
     types: list[str] | None = None
@@ -418,15 +406,14 @@ def listed_types(sites: Sequence[Site]) -> list[str] | None:
         if "type" in site:
             value = site.get("type")
             own: list[str] = value if is_array(value) else [value]
-            types = list(own) if types is None else _common(types, own)
+            if types is None:
+                types = list(own)
+                continue
+            kept = [t for t in types if t in own or (t == "integer" and "number" in own)]
+            types = kept + [t for t in own if t == "integer" and "number" in types and t not in kept]
     if types is None:
         return None
     return [t for t in types if not (t == "integer" and "number" in types)]
-
-
-def _common(left: Sequence[str], right: Sequence[str]) -> list[str]:
-    kept = [t for t in left if t in right or (t == "integer" and "number" in right)]
-    return kept + [t for t in right if t == "integer" and "number" in left and t not in kept]
 
 
 _ASIDE: Final = ("uniqueItems", "contains", "minContains", "maxContains")
@@ -443,7 +430,10 @@ def array_form(sites: Sequence[Site], at: str, to: Transformer) -> Node | None:
         for keyword in _ASIDE
         if keyword in site and (keyword, site.get(keyword)) != ("uniqueItems", False)
     ]
-    sites = [_plain(site, to) for site in sites]
+    for index, site in enumerate(sites := list(sites)):
+        if "unevaluatedItems" in site and any(keyword in site.schema for keyword in _AT_SAME_VALUE):
+            to.weaken(site, "unevaluatedItems", f"{to.rules.name} does not support this keyword")
+            sites[index] = site.without("unevaluatedItems")
     leading = max((site.leading for site in sites), default=0)
     if leading:
         node = _tuple(sites, at, to, leading, least, most)
@@ -506,14 +496,6 @@ def _rest(sites: Sequence[Site], at: str, to: Transformer, fixed: int, least: in
     if node is None:
         return None
     return array_node(node, _lengths(sites, to, max(least - fixed, 0), None if most is None else most - fixed))
-
-
-def _plain(site: Site, to: Transformer) -> Site:
-    """Return the schema without `unevaluatedItems` if its other keywords can evaluate items."""
-    if "unevaluatedItems" not in site or not any(keyword in site.schema for keyword in _AT_SAME_VALUE):
-        return site
-    to.weaken(site, "unevaluatedItems", f"{to.rules.name} does not support this keyword")
-    return site.without("unevaluatedItems")
 
 
 def _item(sites: Sequence[Site], index: int) -> Location | None:
@@ -641,7 +623,12 @@ def _map(sites: Sequence[Site], at: str, to: Transformer, *, bare: bool) -> Node
         return None
     keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
     key = to.transform((*keys, name), name.pointer)
-    return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
+    if key is None:
+        return None
+    # Pairs can have the same name, so the lower bound is at most 1.
+    least, most = tightest(sites, "minProperties", max), tightest(sites, "maxProperties", min)
+    bounds = {"minItems": min(least, 1) if least else None, "maxItems": most} if bare else {}
+    return map_node(key, value, {keyword: bound for keyword, bound in bounds.items() if bound is not None})
 
 
 def _hold_described(sites: Sequence[Site], free: Sequence[Site], at: str) -> None:
@@ -659,12 +646,6 @@ def _hold_described(sites: Sequence[Site], free: Sequence[Site], at: str) -> Non
     described = any(k in site for site in sites for k in ("properties", "unevaluatedProperties"))
     if not described and not free:
         raise LocationError(at, "properties", "the object accepts any properties, so declare them ({} for none)")
-
-
-def _pair_bounds(sites: Sequence[Site]) -> dict[str, int]:
-    """Return the bounds of the number of pairs. Pairs can have the same name, so the lower bound is at most 1."""
-    least, most = tightest(sites, "minProperties", max), tightest(sites, "maxProperties", min)
-    return {k: n for k, n in (("minItems", min(least, 1) if least else None), ("maxItems", most)) if n is not None}
 
 
 def _counts(sites: Sequence[Site], needed: int, named: int | None, to: Transformer, *, carried: bool) -> Iterator[str]:

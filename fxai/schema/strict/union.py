@@ -78,7 +78,11 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         for branch, fit in possible:
             if len(possible) == 1 or fit(value):
                 return lead(branch.back, value)
-        return _by_text(possible, value) if possible else map_text(value, back)
+        if not possible:
+            return map_text(value, back)
+        # The branch that accepts the value after fxai parses its JSON text, if only one branch does.
+        fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
+        return lead(fitting[0].back, value) if len(fitting) == 1 else value
 
     def forth(value: Any) -> Any:
         for branch, fit in choices:
@@ -91,12 +95,6 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         raise NoFormError("the value matches none of the alternatives")
 
     return Node(schema, back, forth, shape=shape)
-
-
-def _by_text(possible: Sequence[tuple[Node, Fit]], value: Any) -> Any:
-    """Convert a value by the branch that accepts it after fxai parses its JSON text, if only one branch does."""
-    fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
-    return lead(fitting[0].back, value) if len(fitting) == 1 else value
 
 
 _NUMBERS: Final = frozenset(("integer", "number"))
@@ -154,9 +152,6 @@ class Overlaps:
                 return target is not None and self._clash(target, other, seen)
             if one.shape.kind == "union":
                 return any(self._clash(part, other, seen) for part in one.shape.parts)
-        return self._differ_in_shape(left, right, seen)
-
-    def _differ_in_shape(self, left: Node, right: Node, seen: set[tuple[int, int]]) -> bool:
         one, other = left.shape, right.shape
         if one is None or other is None:
             return False
