@@ -437,7 +437,7 @@ def _if(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
 # ---- the properties and items that a schema and its applied schemas evaluate
 
 
-def evaluated_names(part: Part, value: dict[str, Any], work: Work, *, beside: bool = False) -> Collection[str]:
+def evaluated_names(part: Part, value: JsonObject, work: Work, *, beside: bool = False) -> Collection[str]:
     """Return the names of the properties of an object that a schema evaluates.
 
     Args:

@@ -32,7 +32,7 @@ from fxai.schema.budget import (
     Work,
     deeper_than,
 )
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
 from fxai.schema.fault import Fault, SchemaError, found_in, list_values, pointer_to, pointer_tokens
 from fxai.schema.location import MISSING, References, Site, absolute, is_reference, subschemas
@@ -69,7 +69,7 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
     return tuple(dict.fromkeys(check.faults))
 
 
-def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
+def excess_of(document: JsonObject) -> tuple[Fault, ...]:
     """Return the errors of a valid JSON Schema that is beyond the budget. `()` if it is within the budget."""
     if deeper_than(document, MAX_LEVELS):
         return plain_faults(document)
@@ -90,7 +90,7 @@ class _DocumentCheck:
         self.numbers: dict[int, int] = {}
         self.uris = References(Site("", document))
         self.dynamic: dict[str, list[Any]] = {}
-        self.references: deque[tuple[str, str, str, dict[str, Any]]] = deque()
+        self.references: deque[tuple[str, str, str, JsonObject]] = deque()
         self.dialects: dict[str, Dialect] = {}
         self.patterns: set[str] = set()
         self.expanded = 0
@@ -159,7 +159,7 @@ class _DocumentCheck:
             self.faults.append(Fault(pointer, expected, "more"))
         self.full = True
 
-    def _judge(self, schema: dict[str, Any], pointer: str, dialect: Dialect) -> None:
+    def _judge(self, schema: JsonObject, pointer: str, dialect: Dialect) -> None:
         """Check the values of the keywords of a schema, and the cost of its patterns."""
         named: Any = schema.get("patternProperties")
         for pattern in (schema.get("pattern"), *(named if is_object(named) else ())):
@@ -183,7 +183,7 @@ class _DocumentCheck:
         self.faults.append(Fault(pointer, "a URI reference", found_in(reference)))
         return False
 
-    def _name(self, members: dict[str, Any], pointer: str, resource: str, dialect: Dialect) -> str:
+    def _name(self, members: JsonObject, pointer: str, resource: str, dialect: Dialect) -> str:
         """Record the names of a schema. Return the resource that its references start from."""
         if members.keys().isdisjoint(_NAMES):
             return resource
@@ -196,7 +196,7 @@ class _DocumentCheck:
             self.dynamic.setdefault("", []).append(members)
         return self.uris.enter(Site(pointer, members), resource, dialect)
 
-    def _refer(self, members: dict[str, Any], pointer: str, resource: str, dialect: Dialect) -> None:
+    def _refer(self, members: JsonObject, pointer: str, resource: str, dialect: Dialect) -> None:
         for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
             reference = members.get(keyword)
             if keyword not in dialect.keywords or not isinstance(reference, str):
@@ -206,7 +206,7 @@ class _DocumentCheck:
 
     def _resolve(self) -> None:
         """Follow every reference, including the references of the targets."""
-        dynamic: list[tuple[dict[str, Any], str, str]] = []
+        dynamic: list[tuple[JsonObject, str, str]] = []
         while self.references and not self.full:
             uri, pointer, resource, source = self.references.popleft()
             target = self.uris.find(uri)
@@ -226,7 +226,7 @@ class _DocumentCheck:
             for target in self.dynamic.get(name, ()):
                 self._lead(source, target, pointer)
 
-    def _lead(self, source: dict[str, Any], target: Any, pointer: str, *, at: str | None = None) -> None:
+    def _lead(self, source: JsonObject, target: Any, pointer: str, *, at: str | None = None) -> None:
         """Record that the target of a reference, or an inner schema, applies to the same value."""
         if is_object(target) and not self.full:
             self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source), at)
@@ -236,12 +236,12 @@ _INSIDE: Final = "a reference into this document (fxai fetches nothing, so move 
 _POINTERS: Final = f"JSON pointers to schemas of at most {MAX_POINTER} characters"
 
 
-def _times(schema: dict[str, Any]) -> int:
+def _times(schema: JsonObject) -> int:
     """Return the number of times that a schema applies its inner schemas to its value."""
     return _AGAIN if _LOOKS_AGAIN & schema.keys() else 1
 
 
-def _shape_faults(schema: dict[str, Any], pointer: str, dialect: Dialect) -> Iterator[Fault]:
+def _shape_faults(schema: JsonObject, pointer: str, dialect: Dialect) -> Iterator[Fault]:
     for keyword, value in schema.items():
         shape = dialect.keywords.get(keyword)
         if shape is not None:
@@ -281,8 +281,8 @@ def _pattern_faults(value: Any, pointer: str) -> Iterator[Fault]:
         yield Fault(pointer, f"a regular expression ({error})", found_in(value))
 
 
-_STRINGS: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
-_SHAPES: Final[dict[str, Any]] = {
+_STRINGS: Final[JsonObject] = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+_SHAPES: Final[JsonObject] = {
     "string": {"type": "string"},
     "identifier": {"type": "string", "pattern": "^[^#]*#?$"},
     "anchor": {"type": "string", "pattern": "^[A-Za-z_][^#]*$"},
@@ -322,7 +322,7 @@ _BESIDE_REF: Final = ("title", "description", "default", "examples")  # harmless
 _SAFE: Final = "/~!$&'()*+,;=:@?-._"
 
 
-def relocate(document: Any, to: str, definitions: dict[str, Any], prefix: str) -> Any:
+def relocate(document: Any, to: str, definitions: JsonObject, prefix: str) -> Any:
     """Rewrite a document for a location inside another document. Each reference keeps its target.
 
     The other document receives the definitions of this document under unused names. fxai rewrites an older dialect as
@@ -348,7 +348,7 @@ def relocate(document: Any, to: str, definitions: dict[str, Any], prefix: str) -
 class _Schema(NamedTuple):
     """A schema of a relocation, with its new JSON pointer, the base URI of its references, and its dialect."""
 
-    members: dict[str, Any]
+    members: JsonObject
     to: str
     resource: str
     dialect: Dialect
@@ -358,7 +358,7 @@ class _Schema(NamedTuple):
 class _Relocation:
     """A relocation. It collects every schema of the document by identity, and then rewrites each schema in place."""
 
-    def __init__(self, root: dict[str, Any], to: str, definitions: dict[str, Any], prefix: str) -> None:
+    def __init__(self, root: JsonObject, to: str, definitions: JsonObject, prefix: str) -> None:
         self._root = root
         self._to = to
         self._definitions = definitions
@@ -385,9 +385,9 @@ class _Relocation:
         self._definitions.update(hoisted)
         return self._root
 
-    def _hoist(self) -> dict[str, Any]:
+    def _hoist(self) -> JsonObject:
         """Return the definitions of the root, by their names in the other document."""
-        hoisted: dict[str, Any] = {}
+        hoisted: JsonObject = {}
         for keyword in ("$defs", "definitions"):
             held = self._root.get(keyword)
             for name, schema in held.items() if is_object(held) else ():
@@ -474,7 +474,7 @@ def _rewrite(schema: _Schema, pointers: list[str]) -> None:
         _modernise(members)
 
 
-def _modern(schema: dict[str, Any], keyword: str, dialect: Dialect) -> str:
+def _modern(schema: JsonObject, keyword: str, dialect: Dialect) -> str:
     """Return the name in 2020-12 of a keyword that contains schemas."""
     if dialect is LATEST:
         return keyword
@@ -483,7 +483,7 @@ def _modern(schema: dict[str, Any], keyword: str, dialect: Dialect) -> str:
     return "dependentSchemas" if keyword == "dependencies" else keyword
 
 
-def _modernise(members: dict[str, Any]) -> None:
+def _modernise(members: JsonObject) -> None:
     """Rewrite the keywords of an older dialect as keywords of 2020-12."""
     for bound in ("Maximum", "Minimum"):
         exclusive = members.get(f"exclusive{bound}")
@@ -499,5 +499,5 @@ def _modernise(members: dict[str, Any]) -> None:
     if is_object(dependencies):
         listed = {name: given for name, given in dependencies.items() if is_array(given)}
         schemas = {name: given for name, given in dependencies.items() if not is_array(given)}
-        members |= cast("dict[str, Any]", {"dependentRequired": listed} if listed else {})
+        members |= cast("JsonObject", {"dependentRequired": listed} if listed else {})
         members |= {"dependentSchemas": schemas} if schemas else {}

@@ -29,7 +29,7 @@ from msgspec import inspect as nodes
 
 from fxai.schema.budget import MAX_FAULTS
 from fxai.schema.constraint import Converter
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.dialect import CONVERTS, WIRE
 from fxai.schema.engine import Engine
 from fxai.schema.fault import NOTHING, Fault, describe, found_in, pointer_to, unwrap
@@ -76,7 +76,7 @@ class Explainer:
 
 # ---- a type as a JSON Schema
 
-_LEAVES: Final[dict[type[nodes.Type], tuple[Any, dict[str, Any]]]] = {
+_LEAVES: Final[dict[type[nodes.Type], tuple[Any, JsonObject]]] = {
     nodes.NoneType: (type(None), {"type": "null"}),
     nodes.BoolType: (bool, {"type": "boolean"}),
     nodes.IntType: (int, {"type": "integer"}),
@@ -109,21 +109,21 @@ class _Writer:
     """The writer of the JSON Schema of a type. A class that contains itself is a `dict` that contains itself."""
 
     def __init__(self) -> None:
-        self.classes: dict[int, dict[str, Any]] = {}
-        self.tagged: list[tuple[dict[str, Any], dict[str, Any], str]] = []
+        self.classes: dict[int, JsonObject] = {}
+        self.tagged: list[tuple[JsonObject, JsonObject, str]] = []
 
-    def document(self, node: nodes.Type) -> dict[str, Any]:
+    def document(self, node: nodes.Type) -> JsonObject:
         """Return the JSON Schema of a type."""
         document = self.write(node)
         for made, schema, tag in self.tagged:  # each class is complete now
             made |= {**schema, "required": [tag, *schema["required"]]}
         return document
 
-    def write(self, node: nodes.Type) -> dict[str, Any]:
+    def write(self, node: nodes.Type) -> JsonObject:
         """Return the schema of a type with the keywords that `Annotated` adds. It can still be incomplete."""
-        added: dict[str, Any] = {}
+        added: JsonObject = {}
         while isinstance(node, nodes.Metadata):
-            added |= cast("dict[str, Any]", node.extra_json_schema or {})
+            added |= cast("JsonObject", node.extra_json_schema or {})
             node = node.type
         if isinstance(node, _CLASSES):
             known = self.classes.get(id(node))
@@ -133,7 +133,7 @@ class _Writer:
             return {**added, **known} if added else known
         return {**added, **_shape_of(node), **self._inside(node)}
 
-    def _members(self, node: Any) -> dict[str, Any]:
+    def _members(self, node: Any) -> JsonObject:
         tag = getattr(node, "tag_field", None)
         tags = {} if tag is None else {tag: {"enum": [node.tag]}}
         if _is_array(node):
@@ -144,7 +144,7 @@ class _Writer:
             "additionalProperties": not getattr(node, "forbid_unknown_fields", False),
         }
 
-    def _inside(self, node: nodes.Type) -> dict[str, Any]:
+    def _inside(self, node: nodes.Type) -> JsonObject:
         if isinstance(node, nodes.UnionType):
             return {"anyOf": [*self._alternatives(node)]}
         if isinstance(node, nodes.CollectionType):
@@ -159,19 +159,19 @@ class _Writer:
         tp = _leaf_type(node)
         return {CONVERTS: Converter(partial(_takes, tp), expectation(node))}
 
-    def _alternatives(self, node: nodes.UnionType) -> Iterator[dict[str, Any]]:
+    def _alternatives(self, node: nodes.UnionType) -> Iterator[JsonObject]:
         """Iterate over the alternatives in the order of `msgspec`. Two structs or more require their tags."""
         tagged = [arm for arm in map(unwrap, node.types) if isinstance(arm, nodes.StructType) and arm.tag is not None]
         for arm in sorted(node.types, key=lambda arm: (isinstance(arm, nodes.NoneType), unwrap(arm) in tagged)):
             plain, schema = unwrap(arm), self.write(arm)
             if len(tagged) > 1 and isinstance(plain, nodes.StructType) and not plain.array_like:
-                made: dict[str, Any] = {}
+                made: JsonObject = {}
                 self.tagged.append((made, schema, str(plain.tag_field)))
                 schema = made
             yield schema
 
 
-def _shape_of(node: nodes.Type) -> dict[str, Any]:
+def _shape_of(node: nodes.Type) -> JsonObject:
     """Return the keywords of a type without the schemas inside it."""
     if isinstance(node, nodes.LiteralType):
         return {"enum": [*node.values]}
@@ -201,7 +201,7 @@ def _is_array(node: Any) -> bool:
     return isinstance(node, nodes.NamedTupleType) or getattr(node, "array_like", False)
 
 
-def _key_of(node: nodes.Type) -> dict[str, Any] | bool:
+def _key_of(node: nodes.Type) -> JsonObject | bool:
     """Return the JSON Schema of the names of an object, which `msgspec` converts to keys."""
     tp = _leaf_type(node)
     if isinstance(unwrap(node), nodes.StrType):

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 import msgspec
 
 from fxai.schema.budget import MAX_LOCATIONS, MAX_POINTER, MAX_SCHEMAS, Work
-from fxai.schema.data import every_object, is_array, is_object
+from fxai.schema.data import JsonObject, every_object, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of, is_metaschema
 from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
 
@@ -43,7 +43,7 @@ MISSING: Final = object()
 # ---- inner schemas
 
 
-def subschemas(schema: dict[str, Any], dialect: Dialect) -> Iterator[tuple[str, str, Any]]:
+def subschemas(schema: JsonObject, dialect: Dialect) -> Iterator[tuple[str, str, Any]]:
     """Iterate over the schemas directly inside a schema, as keyword, JSON pointer from the outer schema, and schema."""
     for keyword, value in schema.items():
         shape = dialect.keywords.get(keyword, "")
@@ -73,11 +73,11 @@ class Subschema(msgspec.Struct, frozen=True):
     """
 
     pointer: str
-    schema: dict[str, Any]
+    schema: JsonObject
     dialect: Dialect
     keyword: str = ""
     name: str | None = None
-    around: tuple[dict[str, Any], ...] = ()
+    around: tuple[JsonObject, ...] = ()
 
 
 def walk(document: Any) -> Iterator[Subschema]:
@@ -110,7 +110,7 @@ def walk(document: Any) -> Iterator[Subschema]:
         pending += reversed(inside)
 
 
-def _known_dialect(schema: dict[str, Any], around: Dialect) -> Dialect:
+def _known_dialect(schema: JsonObject, around: Dialect) -> Dialect:
     try:
         return dialect_of(schema, around)
     except SchemaError:

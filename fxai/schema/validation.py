@@ -24,7 +24,7 @@ import msgspec
 
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, ExhaustedError, Work, new_stack
 from fxai.schema.constraint import Converter
-from fxai.schema.data import is_array, is_object, is_same
+from fxai.schema.data import JsonObject, is_array, is_object, is_same
 from fxai.schema.dialect import CONVERTS
 from fxai.schema.engine import UnresolvedError
 from fxai.schema.fault import (
@@ -76,7 +76,7 @@ class Breach(msgspec.Struct, frozen=True, eq=False):
     words: str = ""
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """The schema that contains the keyword."""
         return self.part.schema if is_object(self.part.schema) else {}
 
@@ -262,7 +262,7 @@ def _faults(breach: Breach) -> Iterable[Fault]:
     return (Fault(breach.pointer, expected, found_in(breach.value)),)
 
 
-def _alone(keyword: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+def _alone(keyword: str, schema: Mapping[str, Any]) -> JsonObject:
     """Return the keywords of a schema that the expectation of one keyword names.
 
     The type and the bounds belong together, so that a location has a single expectation.
