@@ -42,18 +42,14 @@ def _replace(text: str, sign: str) -> str:
         return text
 
     def replacement(found: re.Match[str]) -> str:
-        character = found[0]
-        if character in _JOINERS and _joins(text, found.start()):
-            return character
+        character, at = found[0], found.start()
+        if character in _JOINERS:  # valid between two visible characters outside ASCII, as in many scripts and emoji
+            around = text[at - 1 : at], text[at + 1 : at + 2]
+            if all(c and not c.isascii() and c not in _JOINERS and _is_harmless(c) for c in around):
+                return character
         return character if _is_harmless(character) else sign
 
     return re.sub(_SUSPECT, replacement, text)
-
-
-def _joins(text: str, at: int) -> bool:
-    """Return True if a joiner is between two visible characters outside ASCII, as in many scripts and emoji."""
-    around = text[at - 1 : at], text[at + 1 : at + 2]
-    return all(c and not c.isascii() and c not in _JOINERS and _is_harmless(c) for c in around)
 
 
 def clean(text: str) -> str:
@@ -110,11 +106,11 @@ def json_line(data: Any, enc_hook: Callable[[Any], Any] | None = None) -> str:
 def _escape_all(text: str) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
-    return re.sub(_SUSPECT, _escape, text)
 
+    def escape(found: re.Match[str]) -> str:
+        character = found[0]
+        if character.isprintable() and character not in _BLANK:
+            return character
+        return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
 
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
-    if character.isprintable() and character not in _BLANK:
-        return character
-    return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
+    return re.sub(_SUSPECT, escape, text)

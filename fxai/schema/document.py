@@ -49,6 +49,7 @@ _AT_SAME_VALUE: Final = frozenset(
 _LOOKS_AGAIN: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _AGAIN: Final = 3  # an unevaluated… keyword applies the keywords next to it again, also for the inner values
 _NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _OF_ITSELF: Final = 64  # the minimum cost to compile a pattern, in characters
 _META_VISITS: Final = 48  # the approximate number of schemas that a metaschema applies to one value
@@ -134,7 +135,10 @@ class _DocumentCheck:
         self._judge(schema, pointer, dialect)
         resource = self._name(schema, pointer, resource, dialect)
         self.dialects[resource] = dialect
-        self._refer(schema, pointer, resource, dialect)
+        for keyword in _REFERENCES:
+            reference, at = schema.get(keyword), f"{pointer}/{keyword}"
+            if keyword in dialect.keywords and isinstance(reference, str) and self._is_uri(reference, resource, at):
+                self.references.append((absolute(resource, reference), at, resource, schema))
         inside: list[tuple[Any, str, str, Dialect]] = []
         for keyword, at, inner in subschemas(schema, dialect):
             if is_object(inner) and keyword in _AT_SAME_VALUE and not (dialect.ref_alone and "$ref" in schema):
@@ -195,14 +199,6 @@ class _DocumentCheck:
         if members.get("$recursiveAnchor") is True:
             self.dynamic.setdefault("", []).append(members)
         return self.uris.enter(Site(pointer, members), resource, dialect)
-
-    def _refer(self, members: JsonObject, pointer: str, resource: str, dialect: Dialect) -> None:
-        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-            reference = members.get(keyword)
-            if keyword not in dialect.keywords or not isinstance(reference, str):
-                continue
-            if self._is_uri(reference, resource, f"{pointer}/{keyword}"):
-                self.references.append((absolute(resource, reference), f"{pointer}/{keyword}", resource, members))
 
     def _resolve(self) -> None:
         """Follow every reference, including the references of the targets."""
@@ -310,13 +306,12 @@ def _part_of(shape: str) -> Part:
     return Engine(_SHAPES[shape]).root
 
 
-def _fits(value: Any, shape: str) -> bool:
+def _fits(value: object, shape: str) -> bool:
     return _part_of(shape).takes(value, Work(sys.maxsize))
 
 
 # ---- a document inside another document
 
-_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _IDENTIFIERS: Final = ("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary")
 _BESIDE_REF: Final = ("title", "description", "default", "examples")  # harmless, although an old `$ref` hides them
 _SAFE: Final = "/~!$&'()*+,;=:@?-._"

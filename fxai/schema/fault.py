@@ -145,16 +145,6 @@ def quantity(count: float, unit: str) -> str:
     return f"{number} {unit if count == 1 else {'property': 'properties'}.get(unit, unit + 's')}"
 
 
-def _found_number(value: float) -> str:
-    if isinstance(value, int):
-        if value.bit_length() > 512:
-            return f"integer of {value.bit_length()} bits"
-        return f"integer {int(value)}"
-    if math.isfinite(value):
-        return f"number {float(value)!r}"
-    return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-
-
 def found_in(value: object) -> str:
     """Return a short description of a value, with its kind and a part of its contents.
 
@@ -173,7 +163,12 @@ def found_in(value: object) -> str:
     if isinstance(value, bool):
         return f"boolean {'true' if value else 'false'}"
     if kind is int or kind is float:
-        return _found_number(cast("float", value))
+        number: Any = value
+        if kind is int:
+            return f"integer {number}" if number.bit_length() <= 512 else f"integer of {number.bit_length()} bits"
+        if math.isfinite(number):
+            return f"number {number!r}"
+        return "NaN" if number != number else f"{'-' if number < 0 else ''}Infinity"
     if isinstance(value, Mapping):
         return f"object with {quantity(len(cast('Mapping[object, object]', value)), 'property')}"
     if isinstance(value, (list, tuple)):

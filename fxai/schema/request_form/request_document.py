@@ -213,9 +213,13 @@ class RequestForm:
             self._note("/properties", "properties at the root", "no properties")
             self._plain["properties"] = {}
         for location in walk(self._plain) if rules.items else ():
-            if lacks_items(location.schema) and (items := _items(location.schema)) is not None:
-                self._note(f"{location.pointer}/items", "items of arrays", "any items")
-                location.schema["items"] = items
+            schema = location.schema
+            if not lacks_items(schema):
+                continue
+            if "unevaluatedItems" in schema and any(keyword in schema for keyword in _LOOKS_AT_ITEMS):
+                continue  # other keywords decide about the items after the numbered items
+            self._note(f"{location.pointer}/items", "items of arrays", "any items")
+            schema["items"] = schema.pop("unevaluatedItems", {})
 
     def _rename(self, rules: RequestRules) -> None:
         """Rename the properties of the root whose names the API refuses."""
@@ -265,13 +269,6 @@ def request_form(
 
 def _outer(pointer: str) -> str:
     return pointer.removeprefix(_WHERE)
-
-
-def _items(schema: JsonObject) -> Any:
-    """Return the schema of the items after the numbered items, or None if other keywords decide about these items."""
-    if "unevaluatedItems" not in schema:
-        return {}
-    return None if any(keyword in schema for keyword in _LOOKS_AT_ITEMS) else schema.pop("unevaluatedItems")
 
 
 _LOOKS_AT_ITEMS: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains", "$dynamicRef")
@@ -486,20 +483,15 @@ def _narrow(
             merged[keyword] = site.get(keyword)
             continue
         phrase = keyword_words(keyword, site.get(keyword))
-        if not phrase or not _only_known(site, keyword, known, reader):
-            return None
+        steps = [()] if keyword == "not" else [(index,) for index in range(len(site.get(keyword)))]
+        inner = [site.under(keyword, *step) for step in steps]
+        is_typed = "type" in site or all(
+            is_object(one.schema) and one.schema.keys() <= _OBJECT | ANNOTATIONS for one in inner
+        )
+        if not (phrase and is_typed and all(reader.declared_names(one) <= known for one in inner)):
+            return None  # an alternative describes other values than objects, or declares unknown properties
         weakened.append(Weakening(site.pointer, keyword, "in the description, because the root cannot contain a union"))
         words.append(phrase)
     kept: JsonObject = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
     text = str(merged.pop("description", ""))
     return describe({**merged, **kept}, [], [text], words), tuple(weakened)
-
-
-def _only_known(site: Site, keyword: str, known: set[str], reader: DocumentReader) -> bool:
-    """Return True if the alternatives of a keyword describe objects and declare only known properties."""
-    steps = [()] if keyword == "not" else [(index,) for index in range(len(site.get(keyword)))]
-    inner = [site.under(keyword, *step) for step in steps]
-    is_typed = "type" in site or all(
-        is_object(one.schema) and one.schema.keys() <= _OBJECT | ANNOTATIONS for one in inner
-    )
-    return is_typed and all(reader.declared_names(one) <= known for one in inner)

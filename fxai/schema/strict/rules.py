@@ -185,9 +185,6 @@ class _RuleCheck:
             yield from self._object(schema, pointer, level)
         if "array" in kinds and "items" not in schema:
             yield Fault(f"{pointer}/items", "a schema for the items", NOTHING)
-        yield from self._inner(schema, pointer, level)
-
-    def _inner(self, schema: JsonObject, pointer: str, level: int) -> Iterator[Fault]:
         for name, inner in cast("JsonObject", schema.get("properties", {})).items():
             yield from self.schema(inner, pointer_to(f"{pointer}/properties", name), level)
         if "items" in schema:
