@@ -17,13 +17,13 @@ strict forms, grammars, and generated data. Only this module defines the numbers
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from contextvars import copy_context
 from typing import Any, Final, TypeVar, final
 
 import msgspec
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import is_object
 from fxai.schema.fault import Fault
 
 _R = TypeVar("_R")
@@ -150,13 +150,14 @@ CONVERSION: Final = 4
 """The number of steps that a conversion costs."""
 
 
-def deeper_than(data: Any, levels: int) -> bool:
+def deeper_than(data: object, levels: int) -> bool:
     """Return True if a JSON value has more levels of arrays and objects than `levels`. `[]` has one level."""
     level: list[Any] = [data] if isinstance(data, (dict, list)) else []
     for _ in range(levels):
         if not level:
             return False
-        level = [inner for value in level for inner in _members(value) if isinstance(inner, (dict, list))]
+        inside = [value.values() if is_object(value) else value for value in level]
+        level = [inner for values in inside for inner in values if isinstance(inner, (dict, list))]
     return bool(level)
 
 
@@ -170,10 +171,6 @@ def depth_fault(pointer: str, levels: int) -> Fault:
     location = "/".join(names[: _SAID + 1])[:_LONGEST]
     location = location if location == pointer else f"{location}/…"
     return Fault(location, f"at most {levels} levels of nesting", "deeper nesting")
-
-
-def _members(value: Any) -> Iterable[Any]:
-    return value.values() if is_object(value) else value if is_array(value) else ()
 
 
 # ---- the interpreter's stack

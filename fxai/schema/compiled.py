@@ -118,7 +118,7 @@ class Compiled:
         self._open_ended = survey.open_ended
         self._sound = self.plan.step is not None and self.plan.step.sound
         self.read: Callable[[bytes | str], Any] = self._decoder()
-        self.take: Callable[[Any], Any] = partial(msgspec.convert, type=self.wire, str_keys=True)
+        self.take: Callable[[object], Any] = partial(msgspec.convert, type=self.wire, str_keys=True)
         if self.wire is Never or self.wire is Any:
             self.take = _refuse_any if self.wire is Never else lambda data: data
         if survey.float_keys:
@@ -141,7 +141,7 @@ class Compiled:
                 remedy = _TAGS
             raise SchemaError(f"cannot create a schema of {self.plan.type!r}: {message}. {remedy}") from None
 
-    def _take_finite(self, take: Callable[[Any], Any], data: object) -> Any:
+    def _take_finite(self, take: Callable[[object], Any], data: object) -> Any:
         """Convert data of a type with numbers as keys. `msgspec` accepts the keys `"NaN"` and `"Infinity"`."""
         value = take(data)
         odd = any(map(_NOT_FINITE.fullmatch, (name for one in every_object(data) for name in one)))
@@ -244,7 +244,7 @@ class Compiled:
             self._document = with_stack(lambda: JsonSchema.derive(derive(self.plan)))
         return self._document
 
-    def inward(self, wire: Any, refuse: Refuse) -> Any:
+    def inward(self, wire: object, refuse: Refuse) -> Any:
         """Return the Python value of a wire value, by the conversions of the plan."""
         step = cast(Conversion, self.plan.step)
         with shared_matcher():
@@ -263,7 +263,7 @@ class Compiled:
 
     # ---- encoding
 
-    def encode_data(self, value: Any) -> Any:
+    def encode_data(self, value: object) -> Any:
         """Return the plain JSON data of a value as a new copy.
 
         Raises:
@@ -272,7 +272,7 @@ class Compiled:
         encoded = self.encode_raw(value)
         return _DECODE(encoded) if encoded.__class__ is msgspec.Raw else encoded
 
-    def encode_raw(self, value: Any) -> Any:
+    def encode_raw(self, value: object) -> Any:
         """Return the plain JSON data of a value as a new copy, or its JSON text as `msgspec.Raw`.
 
         Raises:
@@ -283,7 +283,7 @@ class Compiled:
         wire = self._outward(value)
         return wire if self._sound else msgspec.Raw(self.write(wire))
 
-    def encode_text(self, value: Any) -> bytes:
+    def encode_text(self, value: object) -> bytes:
         """Return the JSON text of a value.
 
         Raises:
@@ -292,7 +292,7 @@ class Compiled:
         wire = value if self.direct else self._outward(value)
         return written(wire) if self._sound else self.write(wire)
 
-    def _outward(self, value: Any) -> Any:
+    def _outward(self, value: object) -> Any:
         step = cast(Conversion, self.plan.step)
         with shared_matcher():
             try:
@@ -304,35 +304,31 @@ class Compiled:
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None
 
-    def write(self, wire: Any) -> bytes:
+    def write(self, wire: object) -> bytes:
         """Return the text of a wire value. If the text decodes to an equal value, the value is of the type."""
         text: bytes | None = None
         why: Exception | None = None
         try:
-            text = written(wire)
-            if self.read(text) == wire and not self._blurred:
-                return text
+            try:
+                text = written(wire)
+                if self.read(text) == wire and not self._blurred:
+                    return text
+            except RecursionError:
+                raise
+            except REFUSALS as error:
+                why = error
+            if self.wire is Never:
+                raise DecodeError(DecodeFailure((_no_value_fault(wire),)))
+            faults = self._explain.faults_of_value(wire)
+            if not faults and text is not None and why is not None:
+                data = _DECODE(text)
+                faults = self._with_codecs(self._explain.faults_of_data(data)[0], data) or (_retell(why, data),)
+            if not faults and text is None:
+                faults = plain_faults(wire) or (Fault("", "a JSON value", f"{found_in(wire)} ({why})"),)
+            if faults or text is None:
+                raise DecodeError(DecodeFailure(faults))
         except RecursionError:
             raise DecodeError(_TOO_DEEP) from None
-        except REFUSALS as error:
-            why = error
-        try:
-            return self._text_or_raise(wire, text, why)
-        except RecursionError:
-            raise DecodeError(_TOO_DEEP) from None
-
-    def _text_or_raise(self, wire: Any, text: bytes | None, why: Exception | None) -> bytes:
-        """Return the text of a value that failed the quick check, or raise every error of the value."""
-        if self.wire is Never:
-            raise DecodeError(DecodeFailure((_no_value_fault(wire),)))
-        faults = self._explain.faults_of_value(wire)
-        if not faults and text is not None and why is not None:
-            data = _DECODE(text)
-            faults = self._with_codecs(self._explain.faults_of_data(data)[0], data) or (_retell(why, data),)
-        if not faults and text is None:
-            faults = plain_faults(wire) or (Fault("", "a JSON value", f"{found_in(wire)} ({why})"),)
-        if faults or text is None:
-            raise DecodeError(DecodeFailure(faults))
         return text
 
 
@@ -350,7 +346,7 @@ def _retell(error: Exception, data: object) -> Fault:
     return fault_of_message(str(error), data)
 
 
-def _read_data(read: Callable[[bytes | str], Any], take: Callable[[Any], Any], text: bytes | str) -> Any:
+def _read_data(read: Callable[[bytes | str], Any], take: Callable[[object], Any], text: bytes | str) -> Any:
     try:
         data = _DECODE(text)
     except JSON_ERRORS:
@@ -358,7 +354,7 @@ def _read_data(read: Callable[[bytes | str], Any], take: Callable[[Any], Any], t
     return take(data)
 
 
-def _take_apart(take: Callable[[Any], Any], data: object) -> Any:
+def _take_apart(take: Callable[[object], Any], data: object) -> Any:
     hold_hashes_apart(data)
     return take(data)
 

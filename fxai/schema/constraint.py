@@ -15,10 +15,10 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from fxai.schema.budget import CONVERSION, Work
-from fxai.schema.data import JsonObject, is_array, is_object, number_identity
+from fxai.schema.data import JsonArray, JsonObject, is_array, is_object, number_identity
 from fxai.schema.dialect import CONVERTS, WIRE
 from fxai.schema.fault import pointer_to
-from fxai.schema.part import Check, Checks, Clause, Part, always, never
+from fxai.schema.part import Check, Checks, Clause, Part, Visit, always, never
 from fxai.schema.pattern import matches
 
 _FEW: Final = 2  # this number of items costs one step
@@ -74,7 +74,7 @@ def number_of(value: Any, constants: dict[Hashable, object], known: dict[Hashabl
 
 
 @_keyword("enum")
-def _enum(to: Checks, clause: Clause, values: Any, _: object) -> None:
+def _enum(to: Checks, clause: Clause, values: JsonArray, _: object) -> None:
     listed = frozenset(map(to.number, values))
     if all(isinstance(value, str) for value in values):
         clause.only("string")
@@ -86,7 +86,7 @@ def _enum(to: Checks, clause: Clause, values: Any, _: object) -> None:
 
 
 @_keyword("const")
-def _const(to: Checks, clause: Clause, value: Any, schema: JsonObject) -> None:
+def _const(to: Checks, clause: Clause, value: object, schema: JsonObject) -> None:
     _enum(to, clause, [value], schema)
 
 
@@ -99,7 +99,7 @@ def _type(to: Checks, clause: Clause, rule: Any, _: object) -> None:
         clause.by_type[float] = never if is_strict else lambda value, _: value.is_integer()
 
 
-_BOUNDS: Final[dict[str, Callable[[Any], Check]]] = {
+_BOUNDS: Final[dict[str, Callable[[float], Check]]] = {
     "minimum": lambda limit: lambda value, _: value >= limit,
     "exclusiveMinimum": lambda limit: lambda value, _: value > limit,
     "maximum": lambda limit: lambda value, _: value <= limit,
@@ -112,7 +112,7 @@ _BOUNDS: Final[dict[str, Callable[[Any], Check]]] = {
 def _limit(kind: str, bound: str, strict: str = "") -> _Maker:
     """Return the maker of a bound. In draft 4, the boolean keyword `strict` makes the bound exclusive."""
 
-    def make(_: Checks, clause: Clause, limit: Any, schema: JsonObject) -> None:
+    def make(_: Checks, clause: Clause, limit: float, schema: JsonObject) -> None:
         if not isinstance(limit, bool):
             clause.add(kind, _BOUNDS[strict if schema.get(strict) is True else bound](limit))
 
@@ -135,7 +135,7 @@ MAKERS.update(
 )
 
 
-def is_multiple(value: Any, step: Any) -> bool:
+def is_multiple(value: float, step: float) -> bool:
     """Return True if a number is a multiple of a step. Decimal fractions are exact: 0.3 is a multiple of 0.1."""
     if isinstance(step, int) and isinstance(value, int):
         return value % step == 0
@@ -143,17 +143,17 @@ def is_multiple(value: Any, step: Any) -> bool:
     return (_exact(value) * exact.denominator) % exact.numerator == 0
 
 
-def _exact(number: Any) -> Fraction:
+def _exact(number: float) -> Fraction:
     """Return the exact value of a number. A whole float equals an integer, as for `const` and `maximum`."""
     return Fraction(number) if isinstance(number, int) or number.is_integer() else Fraction(str(number))
 
 
 @_keyword("multipleOf")
-def _multiple(_: Checks, clause: Clause, step: Any, __: object) -> None:
+def _multiple(_: Checks, clause: Clause, step: float, __: object) -> None:
     size = _exact(step)
     bits = size.numerator.bit_length() + size.denominator.bit_length()
 
-    def check(value: Any, work: Work) -> bool:
+    def check(value: float, work: Work) -> bool:
         far = value.bit_length() if isinstance(value, int) else 0 if isinstance(step, int) else 4 * _DIGITS
         work.take((far + bits) ** 2 // _DIGITS**2)
         return is_multiple(value, step)
@@ -183,19 +183,19 @@ def _converts(_: Checks, clause: Clause, converter: object, __: object) -> None:
 
 
 @_keyword("properties")
-def _properties(to: Checks, clause: Clause, properties: Any, _: object) -> None:
+def _properties(to: Checks, clause: Clause, properties: JsonObject, _: object) -> None:
     parts = {name: to.of(inner) for name, inner in properties.items()}
     rows = tuple((name, part.free | _MISSING, part.takes) for name, part in parts.items())
     located = {name: (part, pointer_to("", name)) for name, part in parts.items()}
     few = len(rows) * 2 // 3
 
-    def visits(value: Any, _: Work) -> Iterator[tuple[Part, Any, str]]:
+    def visits(value: JsonObject, _: Work) -> Iterator[Visit]:
         for name, item in value.items():
             known = located.get(name)
             if known is not None and type(item) not in known[0].free:
                 yield known[0], item, known[1]
 
-    def check(value: Any, work: Work) -> bool:
+    def check(value: JsonObject, work: Work) -> bool:
         if len(value) < few:
             work.left -= len(value) // _LIST
             return all(part.takes(item, work) for part, item, _ in visits(value, work))
@@ -213,7 +213,7 @@ def _properties(to: Checks, clause: Clause, properties: Any, _: object) -> None:
 
 
 @_keyword("required")
-def _required_names(_: Checks, clause: Clause, names: Any, __: object) -> None:
+def _required_names(_: Checks, clause: Clause, names: object, __: object) -> None:
     if is_array(names):
         wanted = frozenset(names)
         clause.refuse(
@@ -224,11 +224,11 @@ def _required_names(_: Checks, clause: Clause, names: Any, __: object) -> None:
 
 
 @_keyword("additionalProperties")
-def _additional(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
+def _additional(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
     inner, known = to.of(rule), frozenset(schema.get("properties", ()))
     patterns = tuple(schema.get("patternProperties", ()))
 
-    def extras(value: Any, work: Work) -> Iterator[str]:
+    def extras(value: JsonObject, work: Work) -> Iterator[str]:
         work.take(len(value) // _FEW)
         for name in value:
             if name not in known:
@@ -249,10 +249,10 @@ def _additional(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> No
 
 
 @_keyword("patternProperties")
-def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: object) -> None:
+def _pattern_properties(to: Checks, clause: Clause, patterns: JsonObject, _: object) -> None:
     parts = {pattern: to.of(inner) for pattern, inner in patterns.items()}
 
-    def visits(value: Any, work: Work) -> Iterator[tuple[Part, Any, str]]:
+    def visits(value: JsonObject, work: Work) -> Iterator[Visit]:
         for pattern, part in parts.items():
             work.take(_PATTERN * len(value))
             for name, item in value.items():
@@ -263,16 +263,16 @@ def _pattern_properties(to: Checks, clause: Clause, patterns: Any, _: object) ->
 
 
 @_keyword("propertyNames")
-def _names(to: Checks, clause: Clause, rule: Any, _: object) -> None:
+def _names(to: Checks, clause: Clause, rule: object, _: object) -> None:
     inner = to.of(rule).takes
     clause.refuse(lambda value, work: (name for name in value if not inner(name, work)))
 
 
 @_keyword("dependentRequired")
-def _dependent_required(_: Checks, clause: Clause, dependencies: Any, __: object) -> None:
+def _dependent_required(_: Checks, clause: Clause, dependencies: JsonObject, __: object) -> None:
     wanted = {name: asked for name, asked in dependencies.items() if is_array(asked)}
 
-    def missing(value: Any, _: Work) -> Iterable[str]:
+    def missing(value: JsonObject, _: Work) -> Iterable[str]:
         required = (name for given, asked in wanted.items() if given in value for name in asked)
         return dict.fromkeys(name for name in required if name not in value)
 
@@ -280,7 +280,7 @@ def _dependent_required(_: Checks, clause: Clause, dependencies: Any, __: object
 
 
 @_keyword("dependentSchemas")
-def _dependent_schemas(to: Checks, clause: Clause, dependencies: Any, _: object) -> None:
+def _dependent_schemas(to: Checks, clause: Clause, dependencies: JsonObject, _: object) -> None:
     parts = {name: to.of(inner) for name, inner in dependencies.items() if not is_array(inner)}
     clause.visit(
         "object",
@@ -290,7 +290,7 @@ def _dependent_schemas(to: Checks, clause: Clause, dependencies: Any, _: object)
 
 
 @_keyword("dependencies")
-def _dependencies(to: Checks, clause: Clause, dependencies: Any, schema: JsonObject) -> None:
+def _dependencies(to: Checks, clause: Clause, dependencies: JsonObject, schema: JsonObject) -> None:
     _dependent_required(to, clause, dependencies, schema)
     _dependent_schemas(to, clause, dependencies, schema)
 
@@ -299,7 +299,7 @@ def _dependencies(to: Checks, clause: Clause, dependencies: Any, schema: JsonObj
 
 
 @_keyword("items")
-def _items(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
+def _items(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
     if is_array(rule):  # before 2020-12
         _locations(to, clause, rule, schema)
     elif "prefixItems" in to.dialect.keywords:
@@ -309,29 +309,29 @@ def _items(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
 
 
 @_keyword("additionalItems")
-def _additional_items(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
+def _additional_items(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
     locations = schema.get("items")
     if is_array(locations):
         _rest(to, clause, rule, len(locations))
 
 
 @_keyword("prefixItems")
-def _locations(to: Checks, clause: Clause, rule: Any, _: object) -> None:
+def _locations(to: Checks, clause: Clause, rule: JsonArray, _: object) -> None:
     parts = tuple(map(to.of, rule))
     pointers = [f"/{index}" for index in range(len(parts))]
     clause.visit("array", lambda value, _: zip(parts, value, pointers, strict=False))
 
 
-def _rest(to: Checks, clause: Clause, rule: Any, first: int, *, is_each: bool = False) -> None:
+def _rest(to: Checks, clause: Clause, rule: object, first: int, *, is_each: bool = False) -> None:
     """Apply a schema to the items after the first ones. `is_each` reports each item that no schema accepts."""
     inner = to.of(rule)
     takes, free = inner.takes, inner.free
 
-    def visits(value: Any, work: Work) -> Iterator[tuple[Part, Any, str]]:
+    def visits(value: JsonArray, work: Work) -> Iterator[Visit]:
         for location in work.suspects.get(id(value)) or range(first, len(value)):
             yield inner, value[location], f"/{location}"
 
-    def check(value: Any, work: Work) -> bool:
+    def check(value: JsonArray, work: Work) -> bool:
         work.take(len(value) // _FEW)
         for item in value[first:] if first else value:
             if type(item) not in free and not takes(item, work):
@@ -347,13 +347,13 @@ def _rest(to: Checks, clause: Clause, rule: Any, first: int, *, is_each: bool = 
 
 
 @_keyword("contains")
-def _contains(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
+def _contains(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
     counted = "minContains" in to.dialect.keywords
     least = schema.get("minContains", 1) if counted else 1
     most = schema.get("maxContains") if counted else None
     inner = to.of(rule).takes
 
-    def check(value: Any, work: Work) -> bool:
+    def check(value: JsonArray, work: Work) -> bool:
         found = 0
         for item in value:
             found += inner(item, work)
@@ -367,8 +367,8 @@ def _contains(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None
 
 
 @_keyword("uniqueItems")
-def _unique(to: Checks, clause: Clause, rule: Any, _: object) -> None:
-    def check(value: Any, work: Work) -> bool:
+def _unique(to: Checks, clause: Clause, rule: object, _: object) -> None:
+    def check(value: JsonArray, work: Work) -> bool:
         work.take(len(value) // _FEW)
         return len({to.number_in(item, work) for item in value}) == len(value)
 
@@ -380,13 +380,13 @@ def _unique(to: Checks, clause: Clause, rule: Any, _: object) -> None:
 
 
 @_keyword("allOf")
-def _all_of(to: Checks, clause: Clause, rule: Any, _: object) -> None:
+def _all_of(to: Checks, clause: Clause, rule: JsonArray, _: object) -> None:
     parts = tuple(map(to.of, rule))
     clause.visit("any", lambda value, _: ((part, value, "") for part in parts))
 
 
 @_keyword("anyOf")
-def _any_of(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
+def _any_of(to: Checks, clause: Clause, rule: JsonArray, schema: JsonObject) -> None:
     listed = [_constants(one) for one in rule]
     if all(values is not None for values in listed):  # a union of constants needs only one lookup
         _enum(to, clause, [value for values in listed for value in values or ()], schema)
@@ -395,7 +395,7 @@ def _any_of(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
     clause.add("any", lambda value, work: any(one(value, work) for one in checks))
 
 
-def _constants(schema: Any) -> list[Any] | None:
+def _constants(schema: object) -> JsonArray | None:
     """Return the values of a schema that has only a `const` or an `enum`. Return None for any other schema."""
     if not is_object(schema) or len(schema.keys() - _WORDS) != 1:
         return None
@@ -407,10 +407,10 @@ _WORDS: Final = frozenset(("title", "description"))
 
 
 @_keyword("oneOf")
-def _one_of(to: Checks, clause: Clause, rule: Any, _: object) -> None:
+def _one_of(to: Checks, clause: Clause, rule: JsonArray, _: object) -> None:
     checks = tuple(to.of(inner).takes for inner in rule)
 
-    def check(value: Any, work: Work) -> bool:
+    def check(value: object, work: Work) -> bool:
         found = False
         for one in checks:
             if one(value, work):
@@ -423,13 +423,13 @@ def _one_of(to: Checks, clause: Clause, rule: Any, _: object) -> None:
 
 
 @_keyword("not")
-def _not(to: Checks, clause: Clause, rule: Any, _: object) -> None:
+def _not(to: Checks, clause: Clause, rule: object, _: object) -> None:
     inner = to.of(rule).takes
     clause.add("any", lambda value, work: not inner(value, work))
 
 
 @_keyword("if")
-def _if(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
+def _if(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
     inner, then, otherwise = map(to.of, (rule, schema.get("then", True), schema.get("else", True)))
     clause.visit("any", lambda value, work: ((then if inner.takes(value, work) else otherwise, value, ""),))
 
@@ -460,7 +460,7 @@ def evaluated_names(part: Part, value: JsonObject, work: Work, *, beside: bool =
     return names
 
 
-def evaluated_items(part: Part, value: list[Any], work: Work, *, beside: bool = False) -> Collection[int]:
+def evaluated_items(part: Part, value: JsonArray, work: Work, *, beside: bool = False) -> Collection[int]:
     """Return the indices of the items of an array that a schema evaluates. See `evaluated_names`."""
     schema = part.schema
     if isinstance(schema, bool):
@@ -507,10 +507,10 @@ def _at_same_value(part: Part, value: Any, work: Work) -> Iterator[Part]:
 
 
 @_keyword("unevaluatedProperties")
-def _unevaluated_properties(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
+def _unevaluated_properties(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
     inner = to.of(rule).takes
 
-    def wrong(value: Any, work: Work) -> Iterator[str]:
+    def wrong(value: JsonObject, work: Work) -> Iterator[str]:
         known = evaluated_names(to.part(schema), value, work, beside=True)
         return (name for name, item in value.items() if name not in known and not inner(item, work))
 
@@ -518,10 +518,10 @@ def _unevaluated_properties(to: Checks, clause: Clause, rule: Any, schema: JsonO
 
 
 @_keyword("unevaluatedItems")
-def _unevaluated_items(to: Checks, clause: Clause, rule: Any, schema: JsonObject) -> None:
+def _unevaluated_items(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
     inner = to.of(rule).takes
 
-    def check(value: Any, work: Work) -> bool:
+    def check(value: JsonArray, work: Work) -> bool:
         locations = evaluated_items(to.part(schema), value, work, beside=True)
         return all(index in locations or inner(item, work) for index, item in enumerate(value))
 

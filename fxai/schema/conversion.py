@@ -61,7 +61,7 @@ class Conversion:
         """
 
     @abstractmethod
-    def outward(self, value: Any) -> Any:
+    def outward(self, value: object) -> Any:
         """Return the wire value of a Python value.
 
         Raises:
@@ -69,7 +69,7 @@ class Conversion:
         """
 
     @abstractmethod
-    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
         """Find each error of a value.
 
         Args:
@@ -81,14 +81,14 @@ class Conversion:
         """
 
 
-def label(tp: Any) -> str:
+def label(tp: object) -> str:
     """Return the name of a type for a message."""
     return str(getattr(tp, "__name__", tp))
 
 
-def _checkable(tp: Any) -> Any:
+def _checkable(tp: object) -> Any:
     """Return the class of the values of a type, or `object` if `isinstance` cannot check the type."""
-    cls = getattr(tp, "__origin__", tp)
+    cls: Any = getattr(tp, "__origin__", tp)
     try:
         isinstance(None, cls)
     except TypeError:
@@ -119,7 +119,7 @@ class Coded(Conversion):
             raise UnfitError from error
 
     @override
-    def outward(self, value: Any) -> Any:
+    def outward(self, value: object) -> Any:
         if not isinstance(value, self.python):
             raise UnfitError
         try:
@@ -129,7 +129,7 @@ class Coded(Conversion):
         return wire if self.inner is None else self.inner.outward(wire)
 
     @override
-    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
         found.visit()
         if way == "data":
             try:
@@ -151,18 +151,13 @@ class Coded(Conversion):
         try:
             wire = self.codec.encode(value) if way == "outward" else self.codec.decode(value)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            self._add_faults(error, value, pointer, found)
+            name, message = label(self.tp), str(error)
+            here = (Fault("", f"{name} ({message})" if message else name, found_in(value)),)
+            for fault in error.failure.faults if isinstance(error, DecodeError) else here:
+                found.add(Fault(pointer + fault.pointer, fault.expected, fault.found))
         else:
             if way == "outward" and self.inner is not None:
                 self.inner.faults("outward", wire, pointer, found)
-
-    def _add_faults(self, error: Exception, value: Any, pointer: str, found: Findings) -> None:
-        if isinstance(error, DecodeError):
-            for fault in error.failure.faults:
-                found.add(Fault(pointer + fault.pointer, fault.expected, fault.found))
-        else:
-            name, message = label(self.tp), str(error)
-            found.add(Fault(pointer, f"{name} ({message})" if message else name, found_in(value)))
 
 
 @final
@@ -195,7 +190,7 @@ class Choice(Conversion):
         raise UnfitError
 
     @override
-    def outward(self, value: Any) -> Any:
+    def outward(self, value: object) -> Any:
         for arm in self.arms:
             if arm.fits_python(value):
                 try:
@@ -205,7 +200,7 @@ class Choice(Conversion):
         raise UnfitError
 
     @override
-    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
         """Find the errors by the first alternative that recognizes the value, unless another alternative accepts it."""
         if way == "data":
             steps = [arm.step for arm in self.arms if arm.step is not None]
@@ -258,7 +253,7 @@ class Items(Conversion):
         return self.make(map(self.item.inward, wire))
 
     @override
-    def outward(self, value: Any) -> Any:
+    def outward(self, value: object) -> Any:
         if not self._accepts(value):
             raise UnfitError
         return list(map(self.item.outward, value))
@@ -286,13 +281,13 @@ class Fixed(Conversion):
         return tuple(item if step is None else step.inward(item) for step, item in zip(self.items, wire, strict=True))
 
     @override
-    def outward(self, value: Any) -> Any:
+    def outward(self, value: object) -> Any:
         if not is_listed(value) or len(value) != len(self.items):
             raise UnfitError
         return tuple(item if step is None else step.outward(item) for step, item in zip(self.items, value, strict=True))
 
     @override
-    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
         if way == "outward" and (not is_listed(value) or len(value) != len(self.items)):
             found.add(Fault(pointer, f"array of {len(self.items)} items", found_in(value)))
             return
@@ -317,14 +312,14 @@ class Entries(Conversion):
         return {k if key is None else key.inward(k): v if value is None else value.inward(v) for k, v in wire.items()}
 
     @override
-    def outward(self, value: Any) -> Any:
+    def outward(self, value: object) -> Any:
         if not _is_mapping(value):
             raise UnfitError
         key, item = self.key, self.value
         return {k if key is None else key.outward(k): v if item is None else item.outward(v) for k, v in value.items()}
 
     @override
-    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
         if not _is_mapping(value):
             if way == "outward":
                 found.add(Fault(pointer, "object", found_in(value)))
@@ -384,7 +379,7 @@ class Fields(Conversion):
             raise UnfitError from error
 
     @override
-    def outward(self, value: Any) -> Any:
+    def outward(self, value: object) -> Any:
         if not isinstance(value, self.accepted):
             raise UnfitError
         given: dict[str, Any] = {}
@@ -395,7 +390,7 @@ class Fields(Conversion):
         return self.mirror(**given)
 
     @override
-    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
         if way == "outward" and not isinstance(value, self.accepted):
             found.add(Fault(pointer, label(self.cls), found_in(value)))
             return
@@ -417,7 +412,7 @@ class Fields(Conversion):
                 found.add(Fault(pointer, f"{label(self.cls)} ({error.__cause__})", "an object"))
 
 
-def _wire_member(value: Any, slot: Slot, way: Way) -> Any:
+def _wire_member(value: object, slot: Slot, way: Way) -> Any:
     """Return a member of a mirror, or of the data for the mirror. UNSET if the member is missing."""
     if way == "inward":
         return getattr(value, slot.name)
@@ -426,7 +421,7 @@ def _wire_member(value: Any, slot: Slot, way: Way) -> Any:
     return value.get(slot.token, _UNSET) if is_object(value) else _UNSET
 
 
-def _member(value: Any, slot: Slot) -> Any:
+def _member(value: object, slot: Slot) -> Any:
     if is_object(value):
         return value.get(slot.name, _UNSET)
     try:

@@ -26,6 +26,9 @@ from typing_extensions import override
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object, such as a JSON Schema."""
 
+JsonArray: TypeAlias = list[Any]
+"""A JSON array."""
+
 _HOLDING: Final[frozenset[Any]] = frozenset((dict, list, tuple))
 
 JSON_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -40,7 +43,7 @@ def is_object(value: object) -> TypeGuard[JsonObject]:
     return isinstance(value, dict)
 
 
-def is_array(value: object) -> TypeGuard[list[Any]]:
+def is_array(value: object) -> TypeGuard[JsonArray]:
     """Return True if a value is a JSON array. A type checker then accepts operations of a `list`."""
     return isinstance(value, list)
 
@@ -93,7 +96,7 @@ _FEW: Final = 64
 _TEXT_OF_NUMBER: Final = re.compile(r"[-+]?[0-9][0-9.]{1,4999}([eE][-+]?[0-9]{1,8})?")
 
 
-def hold_hashes_apart(data: Any) -> None:
+def hold_hashes_apart(data: object) -> None:
     """Refuse data if an array or object has more than 64 different values or names with the same hash.
 
     Call this function before you convert data to sets, or to mappings with keys that are not strings. Python's hashes
@@ -118,7 +121,7 @@ def hold_hashes_apart(data: Any) -> None:
         pending.extend((f"{path}[...]", one) for one in inner if is_object(one) or is_array(one))
 
 
-def _plain_hash(value: Any) -> int:
+def _plain_hash(value: object) -> int:
     """Return a hash that is equal for two JSON values if the hashes of their converted values are equal."""
     if is_object(value):
         return hash(tuple(_plain_hash(value[name]) for name in sorted(value)))
@@ -186,7 +189,7 @@ def copy_data(value: Any) -> Any:
     return [copy_data(one) for one in value] if is_array(value) else value
 
 
-def every_object(value: Any) -> Iterator[dict[str, Any]]:
+def every_object(value: object) -> Iterator[JsonObject]:
     """Iterate over the JSON objects in a JSON value, each before the objects inside it. You can change each object.
 
     >>> [sorted(one) for one in every_object({"a": [{"b": 1}]})]

@@ -430,10 +430,6 @@ class _Relocation:
         if value is self._root and tuple(tokens[:2]) in self._moved:
             location = self._moved[tokens[0], tokens[1]]
             value, tokens = value[tokens[0]][tokens[1]], tokens[2:]
-        return self._inside(value, location, tokens)
-
-    def _inside(self, value: Any, location: str, tokens: list[str]) -> tuple[Any, str]:
-        """Return the value at a path below `value`, and its new JSON pointer."""
         for token in tokens:
             known = self._schemas.get(id(value))
             keyword = token if known is None else _modern(value, token, known.dialect)

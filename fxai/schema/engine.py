@@ -99,7 +99,7 @@ class Engine:
                     self._compile(self._pending[-1])
         return made
 
-    def _part(self, schema: Any) -> Part:
+    def _part(self, schema: object) -> Part:
         """Return the part of a schema. The engine compiles a new part later."""
         known = self._parts.get(id(schema))
         if schema is MISSING:
@@ -114,7 +114,7 @@ class Engine:
             self._parts[id(schema)] = known
         return known
 
-    def of(self, schema: Any) -> Part:
+    def of(self, schema: object) -> Part:
         """Return the part of a schema inside the current schema. The engine compiles a circle later."""
         part = self._part(schema)
         if self._pending and self._pending[-1] is part:
@@ -224,11 +224,11 @@ class Engine:
 
     # ---- constants
 
-    def number(self, value: Any) -> object:
+    def number(self, value: object) -> object:
         """Return the number of a constant. Equal values have the same number."""
         return number_of(value, self._numbers, {}, Work(10**9))
 
-    def number_in(self, value: Any, work: Work) -> object:
+    def number_in(self, value: object, work: Work) -> object:
         """Return the number of a value in the data. It is the number of a constant if the two are equal."""
         return value if type(value) is str else number_of(value, self._numbers, work.numbers, work)
 
@@ -272,7 +272,7 @@ def _within(resource: str, check: Check) -> Check:
     return within
 
 
-def _is_dynamic(document: Any) -> bool:
+def _is_dynamic(document: object) -> bool:
     """Return whether the target of a reference can depend on the path to the reference."""
     return any(
         not _DYNAMIC.isdisjoint(one) or (isinstance(reference := one.get("$ref"), str) and reference.startswith(_META))

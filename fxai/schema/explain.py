@@ -239,7 +239,7 @@ def _leaf_type(node: nodes.Type) -> Any:
     return Annotated[python, msgspec.Meta(**bounds)] if bounds and python is not None else python
 
 
-def _takes(tp: Any, data: object) -> bool:
+def _takes(tp: object, data: object) -> bool:
     try:
         msgspec.convert(data, tp, str_keys=True)
     except REFUSALS:
@@ -250,7 +250,7 @@ def _takes(tp: Any, data: object) -> bool:
 # ---- Python values
 
 
-def _value_faults(node: nodes.Type, value: Any, pointer: str) -> Iterator[Fault]:
+def _value_faults(node: nodes.Type, value: object, pointer: str) -> Iterator[Fault]:
     """Iterate over the errors of a Python value before its encoding."""
     node = unwrap(node)
     if isinstance(node, nodes.UnionType):
@@ -275,7 +275,7 @@ def _value_faults(node: nodes.Type, value: Any, pointer: str) -> Iterator[Fault]
         yield Fault(pointer, expectation(node), found_in(value))
 
 
-def _item_faults(node: nodes.CollectionType | nodes.TupleType, value: Any, pointer: str) -> Iterator[Fault]:
+def _item_faults(node: nodes.CollectionType | nodes.TupleType, value: object, pointer: str) -> Iterator[Fault]:
     is_set = isinstance(node, (nodes.SetType, nodes.FrozenSetType))
     if not isinstance(value, Set if is_set else (list, tuple)):
         yield Fault(pointer, "set" if is_set else expectation(node), found_in(value))
@@ -288,7 +288,7 @@ def _item_faults(node: nodes.CollectionType | nodes.TupleType, value: Any, point
         yield from _value_faults(tp, item, f"{pointer}/{index}")
 
 
-def _union_faults(node: nodes.UnionType, value: Any, pointer: str) -> Iterator[Fault]:
+def _union_faults(node: nodes.UnionType, value: object, pointer: str) -> Iterator[Fault]:
     """Iterate over the errors inside a value of the kind of an alternative. Otherwise, yield one error."""
     deeper: list[Fault] = []
     for arm in node.types:

@@ -139,7 +139,7 @@ def _is_known_only_to_pydantic(tp: Any) -> bool:
 _MEMBERS: Final = ("__dataclass_fields__", "__attrs_attrs__", "__total__")
 
 
-def _is_note(note: Any) -> bool:
+def _is_note(note: object) -> bool:
     """Return True if an object in `Annotated` is metadata that pydantic interprets."""
     if isinstance(note, (str, msgspec.Meta, Codec)):
         return False
@@ -239,7 +239,7 @@ class Foreign(Conversion):
         raise UnfitError(self._without_values(tuple(found))) from refused
 
     @override
-    def outward(self, value: Any) -> Any:
+    def outward(self, value: object) -> Any:
         try:
             data = self._dump(value, warnings="error")
         except _NO_DATA as error:
@@ -248,7 +248,7 @@ class Foreign(Conversion):
             raise UnfitError
         return data
 
-    def _fits(self, data: Any) -> bool:
+    def _fits(self, data: object) -> bool:
         """Return True if data that the type encoded is a JSON value and satisfies the JSON Schema."""
         check = None if self.caveats else self._check  # without caveats, the type reads what it writes
         is_closed = check is not None and not self.open_ended
@@ -267,12 +267,12 @@ class Foreign(Conversion):
                 return True
         return not self.written.validate(data)
 
-    def _dump(self, value: Any, *, warnings: Literal["error", "none"]) -> Any:
+    def _dump(self, value: object, *, warnings: Literal["error", "none"]) -> Any:
         """Return the JSON value that pydantic encodes for a value."""
         return self._adapter.serializer.to_python(value, mode="json", by_alias=True, warnings=warnings)
 
     @override
-    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
         found.visit()
         faults: tuple[Fault, ...] = ()
         if way == "outward":

@@ -94,7 +94,11 @@ def _inside(info: Any, schema: JsonObject) -> Iterator[tuple[Any, Any]]:
     elif isinstance(info, inspect.TupleType):
         yield from zip_longest(info.item_types, schema.get("prefixItems", ()))
     elif isinstance(info, inspect.UnionType):
-        yield from _arms(info, schema)
+        arms = iter(schema.get("anyOf", ()))
+        for arm in info.types:  # `msgspec` moves structs after the others, and `None` to the end
+            plain = unwrap(arm)
+            is_struct = isinstance(plain, inspect.StructType) and not plain.array_like
+            yield plain, None if is_struct or isinstance(plain, inspect.NoneType) else next(arms, None)
     else:
         fields: Any = getattr(info, "fields", ())
         items: list[Any] = schema.get("prefixItems", [])
@@ -102,15 +106,6 @@ def _inside(info: Any, schema: JsonObject) -> Iterator[tuple[Any, Any]]:
         tags = len(items) - len(fields)  # the tag of a struct is its first item
         for index, field in enumerate(fields):
             yield field.type, items[index + tags] if items else properties.get(field.encode_name)
-
-
-def _arms(info: Any, schema: JsonObject) -> Iterator[tuple[Any, Any]]:
-    """Iterate over the alternatives of a union. `msgspec` moves structs after the others, and `None` to the end."""
-    arms = iter(schema.get("anyOf", ()))
-    for arm in info.types:
-        plain = unwrap(arm)
-        last = isinstance(plain, inspect.NoneType) or (isinstance(plain, inspect.StructType) and not plain.array_like)
-        yield plain, None if last else next(arms, None)
 
 
 def _key(info: Any) -> JsonObject | None:

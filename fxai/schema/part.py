@@ -79,7 +79,7 @@ class Clause:
     def visit(self, kind: str, visits: Visits, check: Check | None = None, weight: int = 1) -> None:
         """Apply inner schemas to every value of a JSON type. Default check: each inner schema accepts its value."""
 
-        def all_fit(value: Any, work: Work) -> bool:
+        def all_fit(value: object, work: Work) -> bool:
             for part, item, _ in visits(value, work):
                 if type(item) not in part.free and not part.takes(item, work):
                     return False
@@ -106,8 +106,11 @@ class Clause:
         self.by_type.update(dict.fromkeys((tp for tp in TYPES if tp not in allowed), never))
 
 
-Visits: TypeAlias = "Callable[[Any, Work], Iterable[tuple[Part, Any, str]]]"
-"""A function that yields inner schemas with their values and the JSON pointers to them. `""` is the value itself."""
+Visit: TypeAlias = "tuple[Part, Any, str]"
+"""An inner schema with its value, and the JSON pointer to this value. The pointer `""` means the value itself."""
+
+Visits: TypeAlias = "Callable[[Any, Work], Iterable[Visit]]"
+"""A function that yields the visits of a value."""
 
 
 def join(clauses: Iterable[Clause]) -> tuple[Check, frozenset[type]]:
@@ -151,7 +154,7 @@ def _all(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
     return check
 
 
-def _once_more(checks: Iterable[Check], value: Any, work: Work) -> bool:
+def _once_more(checks: Iterable[Check], value: object, work: Work) -> bool:
     try:
         return all(check(value, work) for check in checks)
     except RecursionError:  # the data has too many levels even for a new stack
@@ -167,21 +170,21 @@ class Checks(Protocol):
 
     dialect: Dialect
 
-    def of(self, schema: Any, /) -> Part:
+    def of(self, schema: object, /) -> Part:
         """Return the part of a schema inside the schema that the engine currently compiles."""
         ...
 
-    def part(self, schema: Any, /) -> Part:
+    def part(self, schema: object, /) -> Part:
         """Return the compiled form of a schema of the document."""
         ...
 
-    def number(self, value: Any, /) -> object:
+    def number(self, value: object, /) -> object:
         """Return the number of a constant."""
 
-    def number_in(self, value: Any, work: Work, /) -> object:
+    def number_in(self, value: object, work: Work, /) -> object:
         """Return the number of a value of the data."""
 
-    def resource_of(self, schema: Any, default: str, /) -> str:
+    def resource_of(self, schema: object, default: str, /) -> str:
         """Return the base URI of the references in a schema."""
         ...
 
@@ -228,7 +231,7 @@ class Part:
         except (ExhaustedError, PatternTimeoutError):
             return False
 
-    def under(self, schema: Any) -> Part:
+    def under(self, schema: object) -> Part:
         """Return the part of a schema inside this schema."""
         return self.engine.part(schema)
 

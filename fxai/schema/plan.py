@@ -153,7 +153,7 @@ class Plan(msgspec.Struct, frozen=True):
     foreigners: dict[int, Foreign] = {}
 
 
-def plan_of(tp: Any) -> Plan:
+def plan_of(tp: object) -> Plan:
     """Compile the plan of a type.
 
     Raises:
@@ -164,7 +164,7 @@ def plan_of(tp: Any) -> Plan:
     return Plan(tp, wire, step, deriving.found, deriving.defaults, deriving.foreigners)
 
 
-def mirrored_class(cls: Any) -> Any:
+def mirrored_class(cls: object) -> Any:
     """Return the class of a mirror. Return any other class unchanged."""
     return getattr(cls, "__fxai_mirror_of__", cls)
 
@@ -219,7 +219,7 @@ class _Deriving:
             return self._class(tp)
         return (tp, None) if get_origin(tp) is Literal else self._container(tp, location)
 
-    def _codec(self, tp: Any, codec: Any, after: tuple[Any, ...], location: str) -> _Derived:
+    def _codec(self, tp: object, codec: Any, after: tuple[Any, ...], location: str) -> _Derived:
         self.codecs += 1
         check_pattern(codec, location)
         wire, inner = self.of(codec.wire, location)
@@ -244,7 +244,7 @@ class _Deriving:
         self.found.open_ended |= step.open_ended
         return _with_notes(Any, (msgspec.Meta(extra_json_schema={MARK: step.number}), *metas)), step
 
-    def _union(self, tp: Any, arms: tuple[Any, ...], location: str) -> _Derived:
+    def _union(self, tp: object, arms: tuple[Any, ...], location: str) -> _Derived:
         derived = [self.of(arm, location) for arm in arms]
         if all(step is None for _, step in derived):
             return tp, None
@@ -447,7 +447,7 @@ def _mirror_class(tp: Any, members: Sequence[Member], wires: list[Any]) -> Any:
     )
 
 
-def component_name(tp: Any) -> str:
+def component_name(tp: object) -> str:
     """Return the name of a class that `msgspec` writes in a JSON Schema."""
     name = str(getattr(get_origin(tp) or tp, "__name__", tp))
     arguments = ", ".join(component_name(argument) for argument in get_args(tp))

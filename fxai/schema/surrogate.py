@@ -78,7 +78,7 @@ def mend_data(value: _T) -> _T:
         return value
 
 
-def _mend(value: Any) -> Any:
+def _mend(value: object) -> Any:
     if isinstance(value, str):
         return mend_text(value)
     if isinstance(value, Mapping):

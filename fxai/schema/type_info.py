@@ -144,7 +144,7 @@ def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple
     return Codec.make(wire=wire, decode=codec.decode, encode=codec.encode, json_schema=keywords or None), after
 
 
-def contains_itself(tp: Any) -> bool:
+def contains_itself(tp: object) -> bool:
     """Return True if a type is an alias whose value contains the alias or an unresolved name."""
     alias = tp if isinstance(tp, TypeAliasType) else get_origin(tp)
     if not isinstance(alias, TypeAliasType):
@@ -163,7 +163,7 @@ def contains_itself(tp: Any) -> bool:
     return False
 
 
-def contains_names(tp: Any) -> bool:
+def contains_names(tp: object) -> bool:
     """Return True if a type contains an unresolved name instead of a type.
 
     >>> contains_names(list["Tree"]), contains_names(list[int])
@@ -172,18 +172,18 @@ def contains_names(tp: Any) -> bool:
     return _isname_of(tp) or any(map(contains_names, _parts_of(tp)))
 
 
-def _isname_of(part: Any) -> bool:
+def _isname_of(part: object) -> bool:
     return isinstance(part, (str, ForwardRef))
 
 
-def _parts_of(tp: Any) -> tuple[Any, ...]:
+def _parts_of(tp: object) -> tuple[Any, ...]:
     origin = get_origin(tp)
     if origin is Annotated:
-        return (tp.__origin__,)
+        return get_args(tp)[:1]
     return () if origin is None or origin is Literal else get_args(tp)
 
 
-def arms_of(tp: Any) -> tuple[Any, ...] | None:
+def arms_of(tp: object) -> tuple[Any, ...] | None:
     """Return the alternatives of a union without `Never` and `NoReturn`. Return None for any other type."""
     if get_origin(tp) in (Union, types.UnionType):
         return tuple(arm for arm in get_args(tp) if arm not in (Never, NoReturn))
@@ -195,7 +195,7 @@ def is_class(tp: Any) -> TypeGuard[type[Any]]:
     return isinstance(tp, type)
 
 
-def kind_of(tp: Any) -> Kind | None:
+def kind_of(tp: object) -> Kind | None:
     """Return the kind of a class with members, or None for any other type."""
     cls = get_origin(tp) or tp
     if not is_class(cls):
@@ -236,7 +236,7 @@ def members_of(tp: Any) -> tuple[Member, ...] | None:
         ) from None
 
 
-def name_of(tp: Any) -> str:
+def name_of(tp: object) -> str:
     """Return the name of a type in a message."""
     return tp.__qualname__ if isinstance(tp, type) and not get_args(tp) else str(tp)
 
@@ -294,7 +294,7 @@ def _fill(tp: Any, variables: Mapping[Any, Any]) -> Any:
     return generic[tuple(variables.get(parameter, parameter) for parameter in parameters)]
 
 
-def quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
+def quick_hints(tp: object) -> Iterator[tuple[str, Any]] | None:
     """Return the annotations of a struct if they contain no unresolved names. It is faster than `members_of`."""
     if not is_class(tp) or hasattr(tp, "__orig_bases__") or not issubclass(tp, msgspec.Struct):
         return None
@@ -316,13 +316,13 @@ def without_notes(tp: Any) -> Any:
 # ---- types that fxai refuses
 
 
-def check_key(tp: Any, location: str) -> None:
+def check_key(tp: object, location: str) -> None:
     """Raise a `SchemaError` if JSON cannot represent a type as the keys of a mapping."""
     tp = plain_type(tp)
     if (coded := codec_of(tp)) is not None:
         check_key(coded[1].wire, location)
     elif get_origin(tp) is Annotated:
-        check_key(tp.__origin__, location)
+        check_key(get_args(tp)[0], location)
         if not states_bounds(unwrap(msgspec.inspect.type_info(tp))):
             raise SchemaError(
                 f"{tp} at {location} cannot be the key of a mapping, because a JSON Schema cannot state the bounds of a"
@@ -359,7 +359,7 @@ def check_pattern(codec: Codec, location: str) -> None:
             ) from None
 
 
-def check_defaults(tp: Any) -> None:
+def check_defaults(tp: object) -> None:
     """Refuse a `Field` of pydantic as a default, because only a model of pydantic interprets the default."""
     field = getattr(sys.modules.get("pydantic.fields"), "FieldInfo", None)
     if field is None:

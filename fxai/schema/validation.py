@@ -80,7 +80,7 @@ class Breach(msgspec.Struct, frozen=True, eq=False):
         """The schema that contains the keyword."""
         return self.part.schema if is_object(self.part.schema) else {}
 
-    def follow(self, schema: Any) -> Any:
+    def follow(self, schema: object) -> Any:
         """Return the target of the `$ref` of a schema inside `schema`, with the keywords next to the `$ref`."""
         engine, resource = self.part.engine, self.part.resource
         for _ in range(_MOST_FOLLOWED):
@@ -194,7 +194,7 @@ class Finder(Work, eq=False):
         self.integers.append(pointer)
         return True
 
-    def _refuse_union(self, keyword: str, part: Part, value: Any, pointer: str) -> None:
+    def _refuse_union(self, keyword: str, part: Part, value: object, pointer: str) -> None:
         """Add the breach of a union with the breaches of each alternative."""
         if self.unions >= _UNIONS:
             self.found.append(Breach("alternatives", part, pointer, value, words="one of the alternatives"))
@@ -361,7 +361,13 @@ def _alternatives(breach: Breach) -> Iterator[Fault]:
 def _closest(left: list[_Leaf], breach: Breach) -> Iterator[Fault]:
     """Iterate over the errors of the alternative for the kind of the value, or an error for all alternatives."""
     there, pointer = breach.value, breach.pointer
-    deeper = [leaf for leaf in left if not any(_is_kind(inner, breach) for inner in leaf.breaches)]
+    inside = pointer.count("/") + 1
+
+    def is_kind(inner: Breach) -> bool:  # the value has another kind or another tag than the alternative accepts
+        tagged = inner.pointer.count("/") == inside and inner.keyword in ("const", "enum")
+        return tagged or _is_of_another_kind(inner, breach)
+
+    deeper = [leaf for leaf in left if not any(map(is_kind, leaf.breaches))]
     only = left if len(left) == 1 and is_object(there) else deeper
     if len(only) == 1:
         for one in only[0].breaches:
@@ -373,7 +379,7 @@ def _closest(left: list[_Leaf], breach: Breach) -> Iterator[Fault]:
     yield Fault(pointer, expected, found_in(there))
 
 
-def _with_names(schema: Any) -> str:
+def _with_names(schema: object) -> str:
     """Describe an object by the names that it requires."""
     names: list[Any] = schema.get("required", []) if is_object(schema) else []
     return f"object with {' and '.join(map(repr, names))}" if is_array(names) and names else "object"
@@ -410,12 +416,6 @@ def _is_of_another_kind(inner: Breach, outer: Breach) -> bool:
     return inner.pointer == outer.pointer and inner.keyword in ("type", "enum", "const", "false", "not")
 
 
-def _is_kind(inner: Breach, outer: Breach) -> bool:
-    """Return whether the value has another kind or another tag than an alternative accepts."""
-    tagged = inner.pointer.count("/") == outer.pointer.count("/") + 1 and inner.keyword in ("const", "enum")
-    return tagged or _is_of_another_kind(inner, outer)
-
-
 def _either(choices: Any, follow: Callable[[Any], Any], level: int = 0) -> str:
     return " or ".join(dict.fromkeys(describe(choice, follow, level) for choice in choices)) or "an alternative"
 
@@ -434,16 +434,16 @@ class _Tag(msgspec.Struct, frozen=True, eq=False):
     path: tuple[str, ...]
     values: tuple[tuple[list[Any], bool], ...]
 
-    def is_decided_by(self, there: Any) -> bool:
+    def is_decided_by(self, there: object) -> bool:
         """Return whether the tag decides: the object contains it, or all alternatives require it."""
         return self._at(there) is not _ABSENT or all(needed for _, needed in self.values)
 
-    def fitting(self, there: Any) -> list[int]:
+    def fitting(self, there: object) -> list[int]:
         """Return the alternatives whose constants contain the value of the tag."""
         found = self._at(there)
         return [at for at, (values, _) in enumerate(self.values) if any(is_same(found, value) for value in values)]
 
-    def fault(self, there: Any, pointer: str) -> Fault:
+    def fault(self, there: object, pointer: str) -> Fault:
         """Return the error of a tag that no alternative accepts."""
         found = self._at(there)
         every = [value for values, _ in self.values for value in values]

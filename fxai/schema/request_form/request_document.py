@@ -94,13 +94,13 @@ class RequestForm:
         self._read: JsonSchema = original  # before the changes for the provider
         self._is_wrapped = False
 
-    def back(self, value: Any) -> Any:
+    def back(self, value: object) -> Any:
         """Convert a value of `document` to the original value. Other values do not change."""
         for back, _ in reversed(self._ways):
             value = back(value)
         return value
 
-    def forth(self, value: Any) -> Result[Any, DecodeFailure]:
+    def forth(self, value: object) -> Result[Any, DecodeFailure]:
         """Convert an original value to a value of `document`. A value without this form is a failure."""
         for _, forth in self._ways:
             found = forth(value)
@@ -110,7 +110,7 @@ class RequestForm:
         faults = self.document.validate(value) if self._ways else ()
         return Failure(DecodeFailure(faults)) if faults else Success(value)
 
-    def relaxed_faults(self, value: Any) -> tuple[Fault, ...]:
+    def relaxed_faults(self, value: object) -> tuple[Fault, ...]:
         """Return the errors of an original value by the original document without the weakened keywords."""
         if self.strict is not None:
             return self.strict.relaxed.validate({VALUE: value} if self._is_wrapped else value)
@@ -322,12 +322,12 @@ def _renaming(aliases: Mapping[str, str]) -> tuple[Way, _Forth]:
     """Return the conversions from aliases to names, and from names to aliases."""
     names = {alias: name for name, alias in aliases.items()}
 
-    def back(value: Any) -> Any:
+    def back(value: object) -> Any:
         if not is_object(value):
             return value
         return {key if names.get(key) in value else names.get(key, key): inner for key, inner in value.items()}
 
-    def forth(value: Any) -> Result[Any, DecodeFailure]:
+    def forth(value: object) -> Result[Any, DecodeFailure]:
         if not is_object(value):
             return Success(value)
         clash = next((key for key in value if key in names), None)
@@ -385,11 +385,11 @@ def with_type(document: JsonObject) -> JsonObject:
     return {"type": "object", **document}
 
 
-def _wrap_others(value: Any) -> Any:
+def _wrap_others(value: object) -> Any:
     return value if is_object(value) and value.keys() != {VALUE} else {VALUE: value}
 
 
-def unwrap(value: Any) -> Any:
+def unwrap(value: object) -> Any:
     """Return the value of the property `value` if an object has only this property. Otherwise, return the value."""
     return value[VALUE] if is_object(value) and value.keys() == {VALUE} else value
 

@@ -173,7 +173,7 @@ class Node(msgspec.Struct, frozen=True, eq=False):
         return self.with_schema(describe(schema, [self.note], words, self.checks))
 
 
-def lead(way: Way, value: Any) -> Any:
+def lead(way: Way, value: object) -> Any:
     """Convert a value. If the conversion is None, return the value unchanged."""
     return value if way is None else way(value)
 
@@ -221,10 +221,10 @@ class Property(NamedTuple):
         """The conversion of a present strict value to the original value."""
         return self._from_marker if self.null else self.node.back
 
-    def _from_marker(self, item: Any) -> Any:
+    def _from_marker(self, item: object) -> Any:
         return None if is_object(item) and item == {self.null: True} else lead(self.node.back, item)
 
-    def forth(self, there: bool, item: Any) -> Any:
+    def forth(self, there: bool, item: object) -> Any:
         """Convert the original value of the property. `there` is False if the property is absent."""
         if item is not None or not self.is_nulled:
             return lead(self.node.forth, item)
@@ -233,7 +233,7 @@ class Property(NamedTuple):
         return {self.null: True} if there and self.null else None
 
 
-def map_text(value: Any, way: Callable[[Any], Any]) -> Any:
+def map_text(value: object, way: Callable[[object], Any]) -> Any:
     """Convert the JSON value inside a string that a model sent instead of a container. The result is also a string."""
     if not isinstance(value, str) or not may_be_nested(value):
         return value
@@ -259,7 +259,7 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
     ways = {name: (member.back, member.drops_null) for name, member in members.items()}
     unknown: tuple[Way, bool] = (None, False)
 
-    def back(value: Any) -> Any:
+    def back(value: object) -> Any:
         if not is_object(value):
             return map_text(value, back)
         found: JsonObject = {}
@@ -269,7 +269,7 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
                 found[name] = item if way is None else way(item)
         return found if rest is None else _unrest(found, rest, members)
 
-    def forth(value: Any) -> Any:  # absent properties become null
+    def forth(value: object) -> Any:  # absent properties become null
         if not is_object(value):
             raise NoFormError("the value must be an object")
         others = {name: item for name, item in value.items() if name not in members}
@@ -282,7 +282,7 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
     return Node(schema, back, forth, shape=shape, members=members if rest is None else None)
 
 
-def _unrest(found: JsonObject, rest: tuple[str, Node], members: Mapping[str, Any]) -> JsonObject:
+def _unrest(found: JsonObject, rest: tuple[str, Node], members: Mapping[str, Property]) -> JsonObject:
     """Merge the contents of the rest into the properties, without replacing declared properties."""
     name, node = rest
     others = lead(node.back, found.get(name, []))
@@ -295,14 +295,14 @@ def _unrest(found: JsonObject, rest: tuple[str, Node], members: Mapping[str, Any
 def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
     """Create a node for a map, as an array of pairs. `bounds` limits the number of pairs."""
 
-    def back(pairs: Any) -> Any:
+    def back(pairs: object) -> Any:
         if is_object(pairs):
             return {name: lead(value.back, item) for name, item in pairs.items()}
         if not is_array(pairs) or not all(is_object(pair) and pair.keys() == {"0", "1"} for pair in pairs):
             return map_text(pairs, back)
         return {str(pair["0"]): lead(value.back, pair["1"]) for pair in pairs}
 
-    def forth(mapping: Any) -> Any:
+    def forth(mapping: object) -> Any:
         if not is_object(mapping):
             raise NoFormError("the value must be an object")
         return [{"0": name, "1": lead(value.forth, item)} for name, item in mapping.items()]
@@ -319,10 +319,10 @@ def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
     if way_back is None or way_forth is None:
         return Node(schema, shape=shape)
 
-    def back(value: Any) -> Any:
+    def back(value: object) -> Any:
         return [way_back(one) for one in value] if is_array(value) else map_text(value, back)
 
-    def forth(value: Any) -> Any:
+    def forth(value: object) -> Any:
         if not is_array(value):
             raise NoFormError("the value must be an array")
         return [way_forth(one) for one in value]
@@ -334,14 +334,14 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
     """Create a node for a tuple, as an object with numbered properties. `rest` is the array of further items."""
     size = len(items)
 
-    def back(value: Any) -> Any:
+    def back(value: object) -> Any:
         if not is_object(value) or any(str(index) not in value for index in range(size)):
             return map_text(value, back)
         first = [lead(item.back, value[str(index)]) for index, item in enumerate(items)]
         others: Any = [] if rest is None else lead(rest.back, value.get(REST, []))
         return [*first, *others] if is_array(others) else value
 
-    def forth(value: Any) -> Any:
+    def forth(value: object) -> Any:
         if not is_array(value) or len(value) < size or (rest is None and len(value) > size):
             raise NoFormError(f"the value must be an array of {size} items")
         found = {str(index): lead(item.forth, value[index]) for index, item in enumerate(items)}
@@ -354,7 +354,7 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
     return Node(closed_object(members), back, forth, _TUPLE, shape=shape)
 
 
-def closed_object(members: Mapping[str, Any], note: str = "", optional: Container[str] = ()) -> JsonObject:
+def closed_object(members: Mapping[str, object], note: str = "", optional: Container[str] = ()) -> JsonObject:
     """Return the schema of a closed object with a description and with optional properties."""
     words = {"description": note} if note else {}
     names = [name for name in members if name not in optional]
@@ -368,7 +368,7 @@ def _nullable(schema: JsonObject, marker: JsonObject | None) -> JsonObject:
         return schema
     words: JsonObject = {word: schema[word] for word in ("title", "description") if word in schema}
     bare = {keyword: value for keyword, value in schema.items() if keyword not in words}
-    alternatives: list[Any] = bare["anyOf"] if bare.keys() == {"anyOf"} else [bare]
+    alternatives: list[JsonObject] = bare["anyOf"] if bare.keys() == {"anyOf"} else [bare]
     with_null = any(alternative.get("type") == "null" for alternative in alternatives)
     if with_null and marker is None:
         return schema
@@ -379,10 +379,10 @@ def _nullable(schema: JsonObject, marker: JsonObject | None) -> JsonObject:
 def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
     """Create a node for a reference to a definition. The definition can be added to `nodes` later."""
 
-    def back(value: Any) -> Any:
+    def back(value: object) -> Any:
         return lead(nodes[name].back, value)
 
-    def forth(value: Any) -> Any:
+    def forth(value: object) -> Any:
         return lead(nodes[name].forth, value)
 
     schema, shape = {"$ref": DEFS + name}, Shape(DEFS + name)

@@ -11,7 +11,7 @@ empty object and an empty tuple.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, final
 
@@ -40,7 +40,7 @@ class Fit:
         defs = {name: node.schema for name, node in self._defs.items()}
         return JsonSchema.trust({**self._schema, "$defs": defs})
 
-    def may(self, value: Any) -> bool:
+    def may(self, value: object) -> bool:
         """Return True if the branch accepts the type of a value."""
         return kind_in(value) in self._kinds
 
@@ -54,11 +54,11 @@ class Fit:
         if "type" in schema:
             yield from _NUMBERS if schema["type"] in _NUMBERS else (schema["type"],)
 
-    def __call__(self, value: Any) -> bool:
+    def __call__(self, value: object) -> bool:
         """Return True if a value is an instance of the branch."""
         return self.may(value) and not self._whole.validate(value)
 
-    def once_read(self, value: Any) -> bool:
+    def once_read(self, value: object) -> bool:
         """Return True if a value is an instance of the branch after fxai parses the JSON text in it."""
         from fxai.schema.nested_text import read_texts  # only an invalid value needs this import
 
@@ -73,7 +73,7 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         return Node(schema, shape=shape)
     choices = [(branch, Fit(branch.schema, defs)) for branch in branches]
 
-    def back(value: Any) -> Any:
+    def back(value: object) -> Any:
         possible = [choice for choice in choices if choice[1].may(value)]
         for branch, fit in possible:
             if len(possible) == 1 or fit(value):
@@ -84,7 +84,7 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
         return lead(fitting[0].back, value) if len(fitting) == 1 else value
 
-    def forth(value: Any) -> Any:
+    def forth(value: object) -> Any:
         for branch, fit in choices:
             try:
                 candidate = lead(branch.forth, value)
@@ -152,14 +152,19 @@ class Overlaps:
                 return target is not None and self._clash(target, other, seen)
             if one.shape.kind == "union":
                 return any(self._clash(part, other, seen) for part in one.shape.parts)
-        one, other = left.shape, right.shape
-        if one is None or other is None:
+        mine, theirs = left.shape, right.shape
+        if mine is None or theirs is None:
             return False
-        if one.kind != other.kind or one.rest != other.rest:
+        if mine.kind != theirs.kind or mine.rest != theirs.rest:
             return True
-        if any(self._clash(first, second, seen) for first, second in _pairs(one, other)):
+        if mine.names:  # the parts that read the same property
+            parts = dict(zip(theirs.names, theirs.parts, strict=True))
+            pairs = [(part, parts[name]) for name, part in zip(mine.names, mine.parts, strict=True) if name in parts]
+        else:
+            pairs = list(zip(mine.parts, theirs.parts, strict=True))
+        if any(self._clash(first, second, seen) for first, second in pairs):
             return True
-        nulls = ((right if name in one.absent else left, name) for name in one.absent ^ other.absent)
+        nulls = ((right if name in mine.absent else left, name) for name in mine.absent ^ theirs.absent)
         return any(self._overlap(node.schema["properties"][name], _NULL) for node, name in nulls)
 
     def _leaves(self, node: Node) -> Iterator[Node]:
@@ -182,7 +187,7 @@ class Overlaps:
         self.open = self.open or node is None
         return node
 
-    def _overlap(self, left: Any, right: Any) -> bool:
+    def _overlap(self, left: JsonObject, right: JsonObject) -> bool:
         """Return True if two strict schemas can have a common instance. In doubt, return True."""
         key = (id(left), id(right))
         if key not in self._common:
@@ -191,7 +196,7 @@ class Overlaps:
             self._common[key] = (descend(lambda: self._in_common(left, right)), left, right)
         return self._common[key][0]
 
-    def _in_common(self, left: Any, right: Any) -> bool:
+    def _in_common(self, left: JsonObject, right: JsonObject) -> bool:
         for one, other in ((left, right), (right, left)):
             if "$ref" in one:
                 target = self._target(one["$ref"])
@@ -213,21 +218,13 @@ class Overlaps:
         return True
 
 
-def _pairs(one: Shape, other: Shape) -> Iterable[tuple[Node, Node]]:
-    """Return the pairs of parts of two shapes that read the same part of a value."""
-    if not one.names:
-        return zip(one.parts, other.parts, strict=True)
-    parts = dict(zip(other.names, other.parts, strict=True))
-    return [(part, parts[name]) for name, part in zip(one.names, one.parts, strict=True) if name in parts]
-
-
 def _under(name: str, node: Node) -> Node:
     """Create a node for an object with the original node as its only property."""
 
-    def back(value: Any) -> Any:
+    def back(value: object) -> Any:
         return lead(node.back, value[name]) if is_object(value) and value.keys() == {name} else map_text(value, back)
 
-    def forth(value: Any) -> Any:
+    def forth(value: object) -> Any:
         return {name: lead(node.forth, value)}
 
     return Node(closed_object({name: node.schema}), back, forth, shape=Shape(f"under {name}", (node,)))
