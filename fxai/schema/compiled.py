@@ -110,7 +110,7 @@ class Compiled:
         survey = self.plan.survey
         self.direct: bool = self.plan.step is None
         self.atom: type[Any] | None = self.wire if self.direct and self.wire in (int, bool, type(None)) else None
-        self.own_form: Callable[[Any], bool] | None = (
+        self.own_form: Callable[[object], bool] | None = (
             _OWN_FORMS.get(self.wire) if self.direct and isinstance(self.wire, type) else None
         )
         self.checked: bool = survey.open_ended or survey.floats
@@ -141,7 +141,7 @@ class Compiled:
                 remedy = _TAGS
             raise SchemaError(f"cannot create a schema of {self.plan.type!r}: {message}. {remedy}") from None
 
-    def _take_finite(self, take: Callable[[object], Any], data: object) -> Any:
+    def _take_finite(self, take: Callable[[object], Any], data: object) -> object:
         """Convert data of a type with numbers as keys. `msgspec` accepts the keys `"NaN"` and `"Infinity"`."""
         value = take(data)
         odd = any(map(_NOT_FINITE.fullmatch, (name for one in every_object(data) for name in one)))
@@ -346,7 +346,7 @@ def _retell(error: Exception, data: object) -> Fault:
     return fault_of_message(str(error), data)
 
 
-def _read_data(read: Callable[[bytes | str], Any], take: Callable[[object], Any], text: bytes | str) -> Any:
+def _read_data(read: Callable[[bytes | str], Any], take: Callable[[object], Any], text: bytes | str) -> object:
     try:
         data = _DECODE(text)
     except JSON_ERRORS:
@@ -354,7 +354,7 @@ def _read_data(read: Callable[[bytes | str], Any], take: Callable[[object], Any]
     return take(data)
 
 
-def _take_apart(take: Callable[[object], Any], data: object) -> Any:
+def _take_apart(take: Callable[[object], Any], data: object) -> object:
     hold_hashes_apart(data)
     return take(data)
 
@@ -367,7 +367,7 @@ def _no_value_fault(value: object) -> Fault:
     return Fault("", "nothing: no value is of this type", found_in(value))
 
 
-_OWN_FORMS: Final[dict[Any, Callable[[Any], bool]]] = {
+_OWN_FORMS: Final[dict[type, Callable[[Any], bool]]] = {
     str: lambda value: type(value) is str and value.isascii(),
     float: lambda value: type(value) is float and math.isfinite(value),
 }

@@ -53,7 +53,7 @@ class Conversion:
     """True if `outward` returns a new JSON value that is certainly of the type."""
 
     @abstractmethod
-    def inward(self, wire: Any) -> Any:
+    def inward(self, wire: Any) -> object:
         """Return the Python value of a wire value.
 
         Raises:
@@ -61,7 +61,7 @@ class Conversion:
         """
 
     @abstractmethod
-    def outward(self, value: object) -> Any:
+    def outward(self, value: object) -> object:
         """Return the wire value of a Python value.
 
         Raises:
@@ -102,15 +102,15 @@ class Coded(Conversion):
 
     __slots__ = ("codec", "inner", "python", "tp", "wire")
 
-    def __init__(self, codec: Codec, tp: Any, wire: Any, inner: Conversion | None) -> None:
+    def __init__(self, codec: Codec, tp: object, wire: object, inner: Conversion | None) -> None:
         self.codec: Codec = codec
         self.wire: Any = wire
-        self.tp: Any = tp
+        self.tp: object = tp
         self.python: Any = _checkable(tp)
         self.inner: Conversion | None = inner
 
     @override
-    def inward(self, wire: Any) -> Any:
+    def inward(self, wire: Any) -> object:
         if self.inner is not None:
             wire = self.inner.inward(wire)
         try:
@@ -119,7 +119,7 @@ class Coded(Conversion):
             raise UnfitError from error
 
     @override
-    def outward(self, value: object) -> Any:
+    def outward(self, value: object) -> object:
         if not isinstance(value, self.python):
             raise UnfitError
         try:
@@ -164,8 +164,8 @@ class Coded(Conversion):
 class Arm(msgspec.Struct, frozen=True):
     """An alternative of a union, with functions that recognize its wire values and its Python values."""
 
-    fits_wire: Callable[[Any], bool]
-    fits_python: Callable[[Any], bool]
+    fits_wire: Callable[[object], bool]
+    fits_python: Callable[[object], bool]
     step: Conversion | None
 
 
@@ -180,7 +180,7 @@ class Choice(Conversion):
         self.expected: str = expected
 
     @override
-    def inward(self, wire: Any) -> Any:
+    def inward(self, wire: Any) -> object:
         for arm in self.arms:
             if arm.fits_wire(wire):
                 try:
@@ -190,7 +190,7 @@ class Choice(Conversion):
         raise UnfitError
 
     @override
-    def outward(self, value: object) -> Any:
+    def outward(self, value: object) -> object:
         for arm in self.arms:
             if arm.fits_python(value):
                 try:
@@ -230,7 +230,7 @@ class Choice(Conversion):
 _UNSET: Final = msgspec.UNSET
 
 
-def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
     return isinstance(value, Mapping)
 
 
@@ -240,20 +240,20 @@ class Items(Conversion):
 
     __slots__ = ("accepted", "item", "make")
 
-    def __init__(self, make: Callable[[Iterator[Any]], Any], item: Conversion) -> None:
-        self.make: Callable[[Iterator[Any]], Any] = make
+    def __init__(self, make: Callable[[Iterator[object]], object], item: Conversion) -> None:
+        self.make: Callable[[Iterator[object]], object] = make
         self.item: Conversion = item
         self.accepted: type[Any] | tuple[type[Any], ...] = Set if make in (set, frozenset) else (list, tuple)
 
-    def _accepts(self, value: object) -> TypeGuard[Collection[Any]]:
+    def _accepts(self, value: object) -> TypeGuard[Collection[object]]:
         return isinstance(value, self.accepted)
 
     @override
-    def inward(self, wire: Any) -> Any:
+    def inward(self, wire: Any) -> object:
         return self.make(map(self.item.inward, wire))
 
     @override
-    def outward(self, value: object) -> Any:
+    def outward(self, value: object) -> object:
         if not self._accepts(value):
             raise UnfitError
         return list(map(self.item.outward, value))
@@ -277,11 +277,11 @@ class Fixed(Conversion):
         self.items: tuple[Conversion | None, ...] = items
 
     @override
-    def inward(self, wire: Any) -> Any:
+    def inward(self, wire: Any) -> object:
         return tuple(item if step is None else step.inward(item) for step, item in zip(self.items, wire, strict=True))
 
     @override
-    def outward(self, value: object) -> Any:
+    def outward(self, value: object) -> object:
         if not is_listed(value) or len(value) != len(self.items):
             raise UnfitError
         return tuple(item if step is None else step.outward(item) for step, item in zip(self.items, value, strict=True))
@@ -307,12 +307,12 @@ class Entries(Conversion):
         self.value: Conversion | None = value
 
     @override
-    def inward(self, wire: Any) -> Any:
+    def inward(self, wire: Any) -> object:
         key, value = self.key, self.value
         return {k if key is None else key.inward(k): v if value is None else value.inward(v) for k, v in wire.items()}
 
     @override
-    def outward(self, value: object) -> Any:
+    def outward(self, value: object) -> object:
         if not _is_mapping(value):
             raise UnfitError
         key, item = self.key, self.value
@@ -348,7 +348,7 @@ class Slot(msgspec.Struct, frozen=True):
     init_name: str
     token: str | int
     step: Conversion | None
-    default: Callable[[Any], bool] | None = None
+    default: Callable[[object], bool] | None = None
 
 
 @final
@@ -367,8 +367,8 @@ class Fields(Conversion):
         self.slots: tuple[Slot, ...] = ()
 
     @override
-    def inward(self, wire: Any) -> Any:
-        given: dict[str, Any] = {}
+    def inward(self, wire: Any) -> object:
+        given: dict[str, object] = {}
         for slot in self.slots:
             member = getattr(wire, slot.name)
             if member is not _UNSET:
@@ -379,10 +379,10 @@ class Fields(Conversion):
             raise UnfitError from error
 
     @override
-    def outward(self, value: object) -> Any:
+    def outward(self, value: object) -> object:
         if not isinstance(value, self.accepted):
             raise UnfitError
-        given: dict[str, Any] = {}
+        given: dict[str, object] = {}
         for slot in self.slots:
             member = _member(value, slot)
             if member is not _UNSET:
@@ -412,7 +412,7 @@ class Fields(Conversion):
                 found.add(Fault(pointer, f"{label(self.cls)} ({error.__cause__})", "an object"))
 
 
-def _wire_member(value: object, slot: Slot, way: Way) -> Any:
+def _wire_member(value: object, slot: Slot, way: Way) -> object:
     """Return a member of a mirror, or of the data for the mirror. UNSET if the member is missing."""
     if way == "inward":
         return getattr(value, slot.name)
@@ -421,7 +421,7 @@ def _wire_member(value: object, slot: Slot, way: Way) -> Any:
     return value.get(slot.token, _UNSET) if is_object(value) else _UNSET
 
 
-def _member(value: object, slot: Slot) -> Any:
+def _member(value: object, slot: Slot) -> object:
     if is_object(value):
         return value.get(slot.name, _UNSET)
     try:

@@ -17,13 +17,13 @@ from typing import Annotated, Any, Final, ForwardRef, Literal, TypeAlias, Union,
 import msgspec
 
 from fxai.schema.codecs import Codec
-from fxai.schema.data import JsonObject, is_array, is_object
+from fxai.schema.data import JsonArray, JsonObject, is_array, is_object
 from fxai.schema.fault import SchemaError
 
 _OPAQUE: Final = ("cls", "config", "default", "expected", "metadata", "python_schema", "ref", "serialization")
 
 
-def nodes_of(core: Any) -> Iterator[JsonObject]:
+def nodes_of(core: object) -> Iterator[JsonObject]:
     """Iterate over every node of a core schema that the JSON mode uses."""
     waiting = [core]
     while waiting:
@@ -221,7 +221,7 @@ _KEYS: Final = ("any", "date", "definition-ref", "enum", "int", "literal", "str"
 _KEY_NOTES: Final = ("cls", "expected", "members", "metadata", "pattern", "ref", "schema_ref", "sub_type", "type")
 
 
-def is_own(function: Any) -> bool:
+def is_own(function: object) -> bool:
     """Return whether pydantic uses a function for a type of the standard library, such as `Path`."""
     return str(getattr(function, "__module__", None)).startswith("pydantic._internal.")
 
@@ -309,7 +309,7 @@ def data_type(document: Any) -> Any | None:
     return tp
 
 
-def take_first(union: Any, value: Any) -> Any:
+def take_first(union: Any, value: object) -> Any:
     """Convert a value to the first alternative of a union that accepts it. `msgspec` calls this hook.
 
     Raises:
@@ -405,7 +405,7 @@ class _DataTypes:
         self._structs.append(made)
         return made
 
-    def _union(self, arms: list[Any], *, exclusive: bool) -> Any:
+    def _union(self, arms: JsonArray, *, exclusive: bool) -> Any:
         objects = [inner for arm in arms if "properties" in (inner := self._follow(arm))]
         tags = [
             name

@@ -142,7 +142,7 @@ def _refuse_change(*_: object, **__: object) -> NoReturn:
 
 
 @final
-class FrozenObject(dict[str, Any]):
+class FrozenObject(JsonObject):
     """An immutable JSON object. It equals a `dict` with the same members. `frozen` creates it."""
 
     __slots__ = ()
@@ -152,12 +152,12 @@ class FrozenObject(dict[str, Any]):
         clear = pop = popitem = setdefault = update = _refuse_change
 
     @override
-    def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[dict[str, Any]]]:
+    def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[JsonObject]]:
         return frozen, (dict(self),)
 
 
 @final
-class FrozenArray(list[Any]):
+class FrozenArray(JsonArray):
     """An immutable JSON array. It equals a `list` with the same items. `frozen` creates it."""
 
     __slots__ = ()
@@ -167,7 +167,7 @@ class FrozenArray(list[Any]):
         append = clear = extend = insert = pop = remove = reverse = sort = _refuse_change
 
     @override
-    def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[list[Any]]]:
+    def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[JsonArray]]:
         return frozen, (list(self),)
 
 

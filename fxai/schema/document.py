@@ -146,7 +146,7 @@ class _DocumentCheck:
             inside.append((inner, pointer + at, resource, dialect))
         return inside
 
-    def _number(self, schema: Any, pointer: str) -> int:
+    def _number(self, schema: object, pointer: str) -> int:
         """Return the number of a schema. Add the schema to the graph if it is new."""
         number = self.numbers.get(id(schema))
         if number is None:
@@ -222,7 +222,7 @@ class _DocumentCheck:
             for target in self.dynamic.get(name, ()):
                 self._lead(source, target, pointer)
 
-    def _lead(self, source: JsonObject, target: Any, pointer: str, *, at: str | None = None) -> None:
+    def _lead(self, source: JsonObject, target: object, pointer: str, *, at: str | None = None) -> None:
         """Record that the target of a reference, or an inner schema, applies to the same value."""
         if is_object(target) and not self.full:
             self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source), at)
@@ -249,7 +249,7 @@ def _shape_faults(schema: JsonObject, pointer: str, dialect: Dialect) -> Iterato
                 yield Fault(pointer_to(pointer, bound), f"a number next to {exclusive}", "nothing")
 
 
-def _value_faults(value: Any, shape: str, pointer: str) -> Iterator[Fault]:
+def _value_faults(value: object, shape: str, pointer: str) -> Iterator[Fault]:
     if shape == "pattern":
         yield from _pattern_faults(value, pointer)
     elif shape in _NAMED or shape == "named lists of strings":
@@ -267,7 +267,7 @@ def _value_faults(value: Any, shape: str, pointer: str) -> Iterator[Fault]:
         yield Fault(pointer, list_values(_TYPES) if shape == "type" else shape, found_in(value))
 
 
-def _pattern_faults(value: Any, pointer: str) -> Iterator[Fault]:
+def _pattern_faults(value: object, pointer: str) -> Iterator[Fault]:
     if not isinstance(value, str):
         yield Fault(pointer, "string", found_in(value))
         return
@@ -395,7 +395,7 @@ class _Relocation:
                     self._locations[id(schema)] = self._moved[keyword, name]
         return hoisted
 
-    def _walk(self, schema: Any, to: str, resource: str, around: Dialect) -> None:
+    def _walk(self, schema: object, to: str, resource: str, around: Dialect) -> None:
         if not is_object(schema) or id(schema) in self._schemas:
             return
         dialect = dialect_of(schema, around)

@@ -356,7 +356,7 @@ def fault_of_message(message: str, data: object) -> Fault:
     return Fault(pointer, expected, found_in(there))
 
 
-def _walk(message: str, data: object) -> Iterator[tuple[Any, Any, Any]]:
+def _walk(message: str, data: object) -> Iterator[tuple[Any, str, object]]:
     """Iterate over the steps to the location in a message: the enclosing value, the token, and the value inside."""
     location = _LOCATION.search(message)
     for step in _STEP.finditer(location["path"] if location else ""):

@@ -211,7 +211,7 @@ class Foreign(Conversion):
         return document
 
     @override
-    def inward(self, wire: Any) -> Any:
+    def inward(self, wire: object) -> object:
         if self._check is not None:
             with suppress(*_UNPROVEN, self._refusal):  # the JSON Schema decides and reports the errors
                 self._check(wire)
@@ -239,7 +239,7 @@ class Foreign(Conversion):
         raise UnfitError(self._without_values(tuple(found))) from refused
 
     @override
-    def outward(self, value: object) -> Any:
+    def outward(self, value: object) -> object:
         try:
             data = self._dump(value, warnings="error")
         except _NO_DATA as error:
@@ -401,7 +401,7 @@ def _first_line(error: Exception) -> str:
 _MOST_WAYS: Final = 16
 
 
-def _with_integers(wire: Any, refused: Any) -> Any:
+def _with_integers(wire: object, refused: Any) -> Any:
     """Return a copy of the data with each refused whole number as an integer, because JSON Schema accepts `3.0`.
 
     Return None if pydantic refused no whole number.
@@ -416,7 +416,7 @@ def _with_integers(wire: Any, refused: Any) -> Any:
     return with_integers(wire, dict.fromkeys(whole))
 
 
-def _fault(error: Any, wire: Any) -> Fault:
+def _fault(error: Any, wire: object) -> Fault:
     """Return the validation error of fxai for an error of pydantic."""
     pointer, there = _locate(error, wire)
     if error["type"] == "missing":
@@ -424,7 +424,7 @@ def _fault(error: Any, wire: Any) -> Fault:
     return Fault(pointer, f"a valid value ({error['msg']})", found_in(there))
 
 
-def _locate(error: Any, wire: Any) -> tuple[str, Any]:
+def _locate(error: Any, wire: object) -> tuple[str, object]:
     """Return the JSON pointer of an error of pydantic, and the data there.
 
     The location in an error of pydantic also contains names of alternatives and validators. A property and an

@@ -58,7 +58,7 @@ def add_omitted(
         components: The JSON Schemas of the classes, by name. This function changes them.
         keys: True to add `propertyNames` to each mapping whose keys are not plain strings. Default: True.
     """
-    waiting: list[tuple[Any, Any]] = [(inspect.type_info(tp), root)]
+    waiting: list[tuple[inspect.Type, object]] = [(inspect.type_info(tp), root)]
     done: set[Any] = set()
     while waiting:
         info, schema = waiting.pop()
@@ -84,9 +84,9 @@ def add_omitted(
             components.pop(name, None)  # only keys used the enum
 
 
-def _inside(info: Any, schema: JsonObject) -> Iterator[tuple[Any, Any]]:
+def _inside(info: inspect.Type, schema: JsonObject) -> Iterator[tuple[inspect.Type, object]]:
     """Iterate over the types inside a type, with the JSON Schema of each."""
-    if hasattr(info, "key_type"):
+    if isinstance(info, (inspect.DictType, inspect.FrozenDictType)):
         yield info.value_type, schema.get("additionalProperties")
         yield info.key_type, None
     elif isinstance(info, inspect.CollectionType):
@@ -108,7 +108,7 @@ def _inside(info: Any, schema: JsonObject) -> Iterator[tuple[Any, Any]]:
             yield field.type, items[index + tags] if items else properties.get(field.encode_name)
 
 
-def _key(info: Any) -> JsonObject | None:
+def _key(info: inspect.Type) -> JsonObject | None:
     """Return the JSON Schema of a key. Return None if the key can be any string, or if `msgspec` describes it."""
     info = unwrap(info)
     if isinstance(info, inspect.UnionType):
@@ -133,7 +133,7 @@ def _format(info: inspect.DateTimeType | inspect.TimeType) -> str:
 _MOST_LISTED: Final = 100  # keys
 
 
-def states_bounds(info: Any) -> bool:
+def states_bounds(info: inspect.Type) -> bool:
     """Return True if a JSON Schema can state the bounds of a type of keys."""
     if isinstance(info, inspect.FloatType):
         return {info.ge, info.gt, info.le, info.lt, info.multiple_of} == {None}

@@ -42,9 +42,9 @@ _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _LONGEST: Final = 64
 _TOO_MUCH: Final = "the rewritten document exceeds the budget, so simplify the schema or split the tool"
 
-Way: TypeAlias = Callable[[Any], Any]
+Way: TypeAlias = Callable[[object], object]
 """A conversion of a value."""
-_Forth: TypeAlias = Callable[[Any], Result[Any, DecodeFailure]]
+_Forth: TypeAlias = Callable[[object], Result[Any, DecodeFailure]]
 
 
 @final
@@ -94,7 +94,7 @@ class RequestForm:
         self._read: JsonSchema = original  # before the changes for the provider
         self._is_wrapped = False
 
-    def back(self, value: object) -> Any:
+    def back(self, value: object) -> object:
         """Convert a value of `document` to the original value. Other values do not change."""
         for back, _ in reversed(self._ways):
             value = back(value)
@@ -322,7 +322,7 @@ def _renaming(aliases: Mapping[str, str]) -> tuple[Way, _Forth]:
     """Return the conversions from aliases to names, and from names to aliases."""
     names = {alias: name for name, alias in aliases.items()}
 
-    def back(value: object) -> Any:
+    def back(value: object) -> object:
         if not is_object(value):
             return value
         return {key if names.get(key) in value else names.get(key, key): inner for key, inner in value.items()}

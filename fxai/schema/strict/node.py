@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 import msgspec
 from returns.result import Success
 
-from fxai.schema.data import JsonObject, is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_listed, is_object
 from fxai.schema.location import Site
 from fxai.schema.parsing import may_be_nested, parse_json
 
@@ -54,7 +54,7 @@ def _beside(site: Site) -> Iterator[str]:
         yield "deprecated"
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -66,7 +66,7 @@ def length_words(least: int | None, most: int | None) -> Iterator[str]:
         yield f"a value with a length of at most {most}"
 
 
-def number_words(low: Any, above: Any, high: Any, below: Any, steps: Sequence[Any]) -> Iterator[str]:
+def number_words(low: object, above: object, high: object, below: object, steps: Sequence[object]) -> Iterator[str]:
     """Describe the inclusive and exclusive bounds of a number, and its `multipleOf`."""
     if low is not None and high is not None:
         yield f"a value between {low} and {high}"
@@ -89,7 +89,7 @@ def null_words(mark: str) -> str:
     return f'null means that the property is absent, {{"{mark}": true}} means null'
 
 
-def keyword_words(keyword: str, value: Any) -> str:
+def keyword_words(keyword: str, value: object) -> str:
     """Describe another keyword by its JSON. Return an empty string if the JSON is too long."""
     if keyword == "uniqueItems":
         return "no duplicate items"
@@ -97,7 +97,7 @@ def keyword_words(keyword: str, value: Any) -> str:
     return text if len(text) <= _LONGEST else ""
 
 
-Way: TypeAlias = Callable[[Any], Any] | None
+Way: TypeAlias = Callable[[object], object] | None
 """A conversion of a value. None leaves the value unchanged."""
 
 DEFS: Final = "#/$defs/"
@@ -173,7 +173,7 @@ class Node(msgspec.Struct, frozen=True, eq=False):
         return self.with_schema(describe(schema, [self.note], words, self.checks))
 
 
-def lead(way: Way, value: object) -> Any:
+def lead(way: Way, value: object) -> object:
     """Convert a value. If the conversion is None, return the value unchanged."""
     return value if way is None else way(value)
 
@@ -221,10 +221,10 @@ class Property(NamedTuple):
         """The conversion of a present strict value to the original value."""
         return self._from_marker if self.null else self.node.back
 
-    def _from_marker(self, item: object) -> Any:
+    def _from_marker(self, item: object) -> object:
         return None if is_object(item) and item == {self.null: True} else lead(self.node.back, item)
 
-    def forth(self, there: bool, item: object) -> Any:
+    def forth(self, there: bool, item: object) -> object:
         """Convert the original value of the property. `there` is False if the property is absent."""
         if item is not None or not self.is_nulled:
             return lead(self.node.forth, item)
@@ -233,7 +233,7 @@ class Property(NamedTuple):
         return {self.null: True} if there and self.null else None
 
 
-def map_text(value: object, way: Callable[[object], Any]) -> Any:
+def map_text(value: object, way: Callable[[object], object]) -> object:
     """Convert the JSON value inside a string that a model sent instead of a container. The result is also a string."""
     if not isinstance(value, str) or not may_be_nested(value):
         return value
@@ -259,7 +259,7 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
     ways = {name: (member.back, member.drops_null) for name, member in members.items()}
     unknown: tuple[Way, bool] = (None, False)
 
-    def back(value: object) -> Any:
+    def back(value: object) -> object:
         if not is_object(value):
             return map_text(value, back)
         found: JsonObject = {}
@@ -269,7 +269,7 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
                 found[name] = item if way is None else way(item)
         return found if rest is None else _unrest(found, rest, members)
 
-    def forth(value: object) -> Any:  # absent properties become null
+    def forth(value: object) -> object:  # absent properties become null
         if not is_object(value):
             raise NoFormError("the value must be an object")
         others = {name: item for name, item in value.items() if name not in members}
@@ -295,14 +295,14 @@ def _unrest(found: JsonObject, rest: tuple[str, Node], members: Mapping[str, Pro
 def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
     """Create a node for a map, as an array of pairs. `bounds` limits the number of pairs."""
 
-    def back(pairs: object) -> Any:
+    def back(pairs: object) -> object:
         if is_object(pairs):
             return {name: lead(value.back, item) for name, item in pairs.items()}
         if not is_array(pairs) or not all(is_object(pair) and pair.keys() == {"0", "1"} for pair in pairs):
             return map_text(pairs, back)
         return {str(pair["0"]): lead(value.back, pair["1"]) for pair in pairs}
 
-    def forth(mapping: object) -> Any:
+    def forth(mapping: object) -> object:
         if not is_object(mapping):
             raise NoFormError("the value must be an object")
         return [{"0": name, "1": lead(value.forth, item)} for name, item in mapping.items()]
@@ -319,10 +319,10 @@ def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
     if way_back is None or way_forth is None:
         return Node(schema, shape=shape)
 
-    def back(value: object) -> Any:
+    def back(value: object) -> object:
         return [way_back(one) for one in value] if is_array(value) else map_text(value, back)
 
-    def forth(value: object) -> Any:
+    def forth(value: object) -> object:
         if not is_array(value):
             raise NoFormError("the value must be an array")
         return [way_forth(one) for one in value]
@@ -334,14 +334,14 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
     """Create a node for a tuple, as an object with numbered properties. `rest` is the array of further items."""
     size = len(items)
 
-    def back(value: object) -> Any:
+    def back(value: object) -> object:
         if not is_object(value) or any(str(index) not in value for index in range(size)):
             return map_text(value, back)
         first = [lead(item.back, value[str(index)]) for index, item in enumerate(items)]
-        others: Any = [] if rest is None else lead(rest.back, value.get(REST, []))
-        return [*first, *others] if is_array(others) else value
+        others: object = () if rest is None else lead(rest.back, value.get(REST, []))
+        return [*first, *others] if is_listed(others) else value
 
-    def forth(value: object) -> Any:
+    def forth(value: object) -> object:
         if not is_array(value) or len(value) < size or (rest is None and len(value) > size):
             raise NoFormError(f"the value must be an array of {size} items")
         found = {str(index): lead(item.forth, value[index]) for index, item in enumerate(items)}
@@ -379,10 +379,10 @@ def _nullable(schema: JsonObject, marker: JsonObject | None) -> JsonObject:
 def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
     """Create a node for a reference to a definition. The definition can be added to `nodes` later."""
 
-    def back(value: object) -> Any:
+    def back(value: object) -> object:
         return lead(nodes[name].back, value)
 
-    def forth(value: object) -> Any:
+    def forth(value: object) -> object:
         return lead(nodes[name].forth, value)
 
     schema, shape = {"$ref": DEFS + name}, Shape(DEFS + name)

@@ -73,7 +73,7 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         return Node(schema, shape=shape)
     choices = [(branch, Fit(branch.schema, defs)) for branch in branches]
 
-    def back(value: object) -> Any:
+    def back(value: object) -> object:
         possible = [choice for choice in choices if choice[1].may(value)]
         for branch, fit in possible:
             if len(possible) == 1 or fit(value):
@@ -84,7 +84,7 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
         return lead(fitting[0].back, value) if len(fitting) == 1 else value
 
-    def forth(value: object) -> Any:
+    def forth(value: object) -> object:
         for branch, fit in choices:
             try:
                 candidate = lead(branch.forth, value)
@@ -221,10 +221,10 @@ class Overlaps:
 def _under(name: str, node: Node) -> Node:
     """Create a node for an object with the original node as its only property."""
 
-    def back(value: object) -> Any:
+    def back(value: object) -> object:
         return lead(node.back, value[name]) if is_object(value) and value.keys() == {name} else map_text(value, back)
 
-    def forth(value: object) -> Any:
+    def forth(value: object) -> object:
         return {name: lead(node.forth, value)}
 
     return Node(closed_object({name: node.schema}), back, forth, shape=Shape(f"under {name}", (node,)))
