@@ -200,7 +200,9 @@ class JsonReader:
         state, around = self._state, self._stack[-1]
         if state in ("value", "first value"):
             if mark in "{[":
-                self._open("{" if mark == "{" else "[")
+                self._stack.append(self._start("{" if mark == "{" else "["))
+                self._state = "first key" if mark == "{" else "first value"
+                self.is_broken = len(self._stack) > LIMITS.max_depth + 1
             elif mark == '"':
                 self._string = self._start('"')
                 self._state = "string"
@@ -226,7 +228,15 @@ class JsonReader:
         found = _STRING.match(text, at)
         end = at if found is None else found.end()
         if end > at:
-            self._add_to_string(text[at:end])
+            written = text[at:end]
+            piece = str(parse_json_unsafe(f'"{written}"')) if "\\" in written else written
+            if self._string is None:
+                self._pieces.append(piece)
+            else:
+                if self._listener is not None:
+                    self._listener.add(piece)
+                self._string.members.append(piece)
+                self._string.ends.append(self._grow())
         if end == len(text):
             return end
         if text[end] == '"':
@@ -237,16 +247,6 @@ class JsonReader:
         else:
             self.is_broken = True
         return end + 1
-
-    def _add_to_string(self, written: str) -> None:
-        piece = str(parse_json_unsafe(f'"{written}"')) if "\\" in written else written
-        if self._string is None:
-            self._pieces.append(piece)
-        else:
-            if self._listener is not None:
-                self._listener.add(piece)
-            self._string.members.append(piece)
-            self._string.ends.append(self._grow())
 
     def _end_string(self) -> None:
         string, self._string = self._string, None
@@ -305,11 +305,6 @@ class JsonReader:
             around.inner[len(around.ends)] = opened
             self._grow()
         return opened
-
-    def _open(self, kind: Literal["{", "["]) -> None:
-        self._stack.append(self._start(kind))
-        self._state = "first key" if kind == "{" else "first value"
-        self.is_broken = len(self._stack) > LIMITS.max_depth + 1
 
     def _close(self) -> None:
         closed = self._stack.pop()

@@ -382,7 +382,15 @@ class _Deriving:
             )
             for index, member in enumerate(members)
         )
-        self.defaults[mirror] = dict(_defaults(step.slots, members))
+        defaults = self.defaults[mirror] = JsonObject()
+        for slot, member in zip(step.slots, members, strict=True):
+            default: Any = member.default
+            if default is ABSENT and member.default_factory in (list, dict, set, frozenset, tuple, bytearray):
+                default = cast("Callable[[], Any]", member.default_factory)()
+            if default is not ABSENT and default is not _UNSET:
+                with suppress(UnfitError, TypeError, ValueError):  # omit a default that has no wire form
+                    sent = default if slot.step is None else slot.step.outward(default)
+                    defaults[member.encode_name] = msgspec.to_builtins(sent, str_keys=True)
         self.mirrors[name] = mirror
         for made in self.mirrors.values():  # a mirror can refer to an enclosing class by its name
             for known, cls in self.mirrors.items():
@@ -464,17 +472,6 @@ def _is_default(member: Member) -> Callable[[Any], bool] | None:
     if member.default_factory in (list, dict, set):
         return lambda value: type(value) is member.default_factory and not value
     return None
-
-
-def _defaults(slots: Sequence[Slot], members: Sequence[Member]) -> Iterator[tuple[str, Any]]:
-    for slot, member in zip(slots, members, strict=True):
-        default: Any = member.default
-        if default is ABSENT and member.default_factory in (list, dict, set, frozenset, tuple, bytearray):
-            default = cast("Callable[[], Any]", member.default_factory)()
-        if default is not ABSENT and default is not _UNSET:
-            with suppress(UnfitError, TypeError, ValueError):  # omit a default that has no wire form
-                wire = default if slot.step is None else slot.step.outward(default)
-                yield member.encode_name, msgspec.to_builtins(wire, str_keys=True)
 
 
 def _python(tp: Any) -> Any:

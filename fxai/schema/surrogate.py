@@ -82,7 +82,16 @@ def _mend(value: object) -> Any:
     if isinstance(value, str):
         return mend_text(value)
     if isinstance(value, Mapping):
-        return _mend_mapping(cast("dict[Any, Any]", value))
+        given, mended = cast("dict[object, object]", value), dict[object, object]()
+        for key, item in given.items():
+            whole = plain = mend_text(key) if isinstance(key, str) else key
+            count = 1
+            while plain is not key and (whole in mended or whole in given):
+                count += 1
+                whole = f"{plain}_{count}"
+            mended[whole] = _mend(item)
+        same_keys = all(map(is_, given, mended))
+        return given if same_keys and all(map(is_, given.values(), mended.values())) else mended
     if isinstance(value, list | tuple | set | frozenset):
         items = cast("Collection[Any]", value)
         mended = [_mend(item) for item in items]
@@ -96,21 +105,6 @@ def _mend(value: object) -> Any:
         names = [field.name for field in dataclasses.fields(value) if field.init]
         return _mend_fields(value, names, dataclasses.replace)
     return value
-
-
-def _mend_mapping(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    mended: dict[Any, Any] = {}
-    for key, item in value.items():
-        whole = plain = mend_text(key) if isinstance(key, str) else key
-        count = 1
-        while plain is not key and (whole in mended or whole in value):
-            count += 1
-            whole = f"{plain}_{count}"
-        mended[whole] = _mend(item)
-    is_same = all(
-        old is new for pair in zip(value.items(), mended.items(), strict=True) for old, new in zip(*pair, strict=True)
-    )
-    return value if is_same else mended
 
 
 def _mend_fields(value: Any, names: Iterable[str], replace: Callable[..., Any]) -> Any:
