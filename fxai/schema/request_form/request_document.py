@@ -184,7 +184,7 @@ class RequestForm:
         if not plain.keys() - ANNOTATIONS - _SILENT - _IDENTIFIERS:
             self._note("", _ROOT, "an open object, with other values in the property 'value'")
             self._plain = {"type": "object", **plain, "properties": {}}
-            self._ways.append((unwrap, lambda value: Success(_wrap_others(value))))
+            self._ways.append((unwrap, _wrap_others))
         elif (folded := _fold(plain, refused)) is not None:
             self._plain, self.weakened = folded
             words = " with its alternatives in the description" if self.weakened else ""
@@ -385,8 +385,8 @@ def with_type(document: JsonObject) -> JsonObject:
     return {"type": "object", **document}
 
 
-def _wrap_others(value: object) -> Any:
-    return value if is_object(value) and value.keys() != {VALUE} else {VALUE: value}
+def _wrap_others(value: object) -> Result[Any, DecodeFailure]:
+    return Success(value if is_object(value) and value.keys() != {VALUE} else {VALUE: value})
 
 
 def unwrap(value: object) -> Any:

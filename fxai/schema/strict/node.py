@@ -41,17 +41,13 @@ def annotations_of(sites: Sequence[Site]) -> tuple[str | None, list[str]]:
     titles = [site.get("title") for site in sites if isinstance(site.get("title"), str)]
     words = [text for site in sites if isinstance(text := site.get("description"), str) and text]
     for site in sites:
-        words += _beside(site)
+        if site.get("default") is not None:
+            words.append(f"default: {_json(site.get('default'))}")
+        if site.get("examples"):
+            words.append(f"examples: {', '.join(map(_json, site.get('examples')))}")
+        if site.get("deprecated") is True:
+            words.append("deprecated")
     return (titles[0] if titles else None), words
-
-
-def _beside(site: Site) -> Iterator[str]:
-    if site.get("default") is not None:
-        yield f"default: {_json(site.get('default'))}"
-    if site.get("examples"):
-        yield f"examples: {', '.join(map(_json, site.get('examples')))}"
-    if site.get("deprecated") is True:
-        yield "deprecated"
 
 
 def _json(value: object) -> str:
