@@ -82,16 +82,16 @@ def _mend(value: object) -> Any:
     if isinstance(value, str):
         return mend_text(value)
     if isinstance(value, Mapping):
-        given, mended = cast("dict[object, object]", value), dict[object, object]()
+        given, copied = cast("dict[object, object]", value), dict[object, object]()
         for key, item in given.items():
             whole = plain = mend_text(key) if isinstance(key, str) else key
             count = 1
-            while plain is not key and (whole in mended or whole in given):
+            while plain is not key and (whole in copied or whole in given):
                 count += 1
                 whole = f"{plain}_{count}"
-            mended[whole] = _mend(item)
-        same_keys = all(map(is_, given, mended))
-        return given if same_keys and all(map(is_, given.values(), mended.values())) else mended
+            copied[whole] = _mend(item)
+        same_keys = all(map(is_, given, copied))
+        return given if same_keys and all(map(is_, given.values(), copied.values())) else copied
     if isinstance(value, list | tuple | set | frozenset):
         items = cast("Collection[Any]", value)
         mended = [_mend(item) for item in items]
