@@ -119,7 +119,9 @@ def test_request_form_keeps_the_laws(draft: Any, wire: Wire) -> None:
             assert schema_breaches(sent, wire) == []
             assert form.strict is None or not rule_faults(form.strict.document, RULES[wire][1])
             there = data.draw(instances(form.document), label="sent")
-            assert form.relaxed_faults(form.back(there)) == ()
+            # an open object cannot refuse the name that the API refused, so its value is checked only afterwards
+            if not is_object(there) or all(map(RULES[wire][0].accepts_name, there)):
+                assert form.relaxed_faults(form.back(there)) == ()
             value = data.draw(instances(form.original, undeclared=False), label="value")
             if is_read_as_object(form) and not is_object(value):
                 continue
