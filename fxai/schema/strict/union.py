@@ -157,7 +157,7 @@ class Overlaps:
             return False
         if mine.kind != theirs.kind or mine.rest != theirs.rest:
             return True
-        if mine.names:  # the parts that read the same property
+        if mine.kind == "object":  # the parts that read the same property
             parts = dict(zip(theirs.names, theirs.parts, strict=True))
             pairs = [(part, parts[name]) for name, part in zip(mine.names, mine.parts, strict=True) if name in parts]
         else:
