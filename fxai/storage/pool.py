@@ -31,8 +31,6 @@ _C = TypeVar("_C")
 
 _IDLE: Final = 4  # idle connections that stay open
 
-_inherited: Final[list[Any]] = []  # connections of the parent process, which uses and closes them
-
 
 @final
 class Pool(Generic[_C]):
@@ -125,8 +123,11 @@ class Pool(Generic[_C]):
 
     def forget(self) -> None:
         """Abandon the connections of the parent process after a fork."""
+        import ctypes  # only forked processes need it
+
         self._lock = threading.Lock()  # another thread of the parent can have held the old lock
-        _inherited.append(self._idle)
+        # Python must never close them, even at its exit: that would end the sessions that the parent uses
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._idle))
         self._idle = []
 
 
