@@ -89,7 +89,7 @@ class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
             return cast("ContextOf[_I_contra | _I]", self)
         return ContextOf({**self.services, **other.services})
 
-    def onto(self, outer: AnyContext) -> AnyContext:
+    def __fx_onto__(self, outer: AnyContext) -> AnyContext:
         """Return the context of both. For common keys, this context wins."""
         return outer.merge(self) if outer.services else self
 

@@ -273,7 +273,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def provide_context(self, context: ContextOf[_R_co | None]) -> EffectOf[_A_co, _E_co, None]:
         """Return the effect with existing services."""
-        return Local(self, context.onto)
+        return Local(self, context.__fx_onto__)
 
     # -- tracing
 
