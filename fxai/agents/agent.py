@@ -251,7 +251,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
             given = cast("dict[str, Any]", options)
             form: Any = output
             hooks = _Hooks.of(given)
-            remedy = "Pass Budget(rounds=…, tokens=…, …)"
+            remedy = "Pass Budget(rounds=…, tokens=…, seconds=…, calls=…)"
             budget = check_option("budget", given.pop("budget", Budget()), Budget, "a Budget", remedy)
             if budget.money is not None and given.get("max_tokens") is None:
                 raise ValueError(

@@ -3,6 +3,7 @@
 A draft contains the messages in a turn until the turn ends. The owner of the conversation then decides which messages
 to store: the whole turn, or the partial turn if a user stopped it or it failed.
 
+>>> from fxai.agents import Agent
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
 >>> draft = Draft(Prompt.make("I am Ann."))

@@ -1,6 +1,7 @@
 """Runs: store the plan and the progress of a run, and decide what follows a turn. The agent loop uses this module.
 
 >>> from fxai.messages.part import Finish, Text
+>>> from fxai.tools import Toolkit
 >>> run = Run(Prompt.make("Hello"), RunPlan(Toolkit.empty(), {}, Budget(rounds=3)))
 >>> run.judge(Response((Finish("pause"),)))
 >>> run.goes_on

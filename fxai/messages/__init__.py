@@ -2,6 +2,7 @@
 
 A `Prompt` is a conversation, a `Response` is the answer to it, and an `AiError` is the reason for a failed request.
 
+>>> from fxai.messages import Finish, Prompt, Text
 >>> prompt = Prompt.make("Hello")
 >>> (prompt + Prompt.from_parts([Text("Good day."), Finish("stop")])).messages[-1].content
 (TextPart(text='Good day.', metadata={}),)
