@@ -236,7 +236,10 @@ def test_refusals_names_every_broken_rule() -> None:
 @pytest.mark.parametrize("is_first", [True, False])
 def test_an_alternative_without_properties_keeps_both_values(rules: RequestRules, strict: Any, is_first: bool) -> None:
     """The strict form converts the values of an object without properties and of an object with properties."""
-    variants = [{"type": "object", "properties": {}}, {"type": "object", "properties": {"a": STRING}}]
+    variants: list[dict[str, Any]] = [
+        {"type": "object", "properties": {}},
+        {"type": "object", "properties": {"a": STRING}},
+    ]
     form = form_of({"anyOf": variants if is_first else variants[::-1]}, rules, strict=strict)
 
     for value in ({}, {"a": "x"}):
