@@ -140,7 +140,7 @@ def test_a_run_is_cancelled(fxai: Run) -> None:
         (("runs", "answer", "r", "x", "--result", "{"), 2, "--result must be JSON"),
         (("runs", "answer", "r", "x=maybe"), 2, "--result must be JSON"),
         (("runs", "answer", "r", "x=approve"), 1, "not open"),
-        (("runs", "answer", "r", "x=approve", "x=again"), 2, "question x has two replies"),
+        (("runs", "answer", "r", "x=approve", "x=again"), 2, "question x has two replies. Pass one reply for each."),
         (("runs", "submit", "r", "shop:nothing"), 2, "no worker runs 'shop:nothing'"),
         (("runs", "submit", "r", "app.py:nothing"), 2, "fxai runs work app.py:nothing"),
         (("runs", "list", "--status", "gone"), 2, "'gone'"),
