@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fxai.lazy import import_later
+
 if TYPE_CHECKING:
     from fxai.agents import Agent, Answer, Budget, BudgetExceeded, Memory, RunError, Step
     from fxai.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Strict, Title
@@ -152,41 +154,36 @@ __all__ = [
 ]
 
 # fxai imports a module when a program first uses a name from it, so that a program loads only the modules it uses.
-_MODULES = {
-    "fxai.agents": "Agent Answer Budget BudgetExceeded Memory RunError Step",
-    "fxai.annotations": "Destructive Idempotent Meta OpenWorld Readonly Strict Title",
-    "fxai.effects": (
+_LATER = {
+    "agents": "Agent Answer Budget BudgetExceeded Memory RunError Step",
+    "annotations": "Destructive Idempotent Meta OpenWorld Readonly Strict Title",
+    "effects": (
         "Effect Exit FailureError Gen Layer MissingServiceError Ref Reference Runtime Schedule Scope Service "
         "Stream Tag Timeout fx runtime"
     ),
-    "fxai.messages": "AiError Prompt Response Usage",
-    "fxai.models": "LanguageModel ObjectResponse ToolChoice",
-    "fxai.models.chat": "Chat",
-    "fxai.models.embedding_model": "EmbeddingModel",
-    "fxai.schema": "DecodeFailure JsonSchema Schema SchemaError",
-    "fxai.tools": (
+    "messages": "AiError Prompt Response Usage",
+    "models": "LanguageModel ObjectResponse ToolChoice",
+    "models.chat": "Chat",
+    "models.embedding_model": "EmbeddingModel",
+    "schema": "DecodeFailure JsonSchema Schema SchemaError",
+    "tools": (
         "ApprovalExpired ApprovalUnavailable BoundToolkit CallContext Denied Example ExternalTool "
         "FunctionTool HandlerError HandlerFailed HandlerOf HandlerReturn HandlerUnavailable InDoubt "
         "Interrupted InvalidParameters InvalidResult Outcome OutcomeUnknown Tool ToolConflictError ToolError "
         "Toolkit UnknownTool bind"
     ),
-    "fxai.tools.aspects": "Aspect Invocation Return",
-    "fxai.tools.composite": "Composite",
-    "fxai.tools.source": "ToolSource",
-    "fxai.tools.tool": "tool",
+    "tools.aspects": "Aspect Invocation Return",
+    "tools.composite": "Composite",
+    "tools.source": "ToolSource",
+    "tools.tool": "tool",
 }
-_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # because a checker would accept any name
+    _find = import_later(__name__, _LATER)
 
     def __getattr__(name: str) -> Any:
-        if f"fxai.{name}" in _MODULES:  # `import fxai` also provides these packages
-            return import_module(f"fxai.{name}")
-        if name not in _LATER:
-            raise AttributeError(f"fxai has no attribute {name!r}")
-        found = getattr(import_module(_LATER[name]), name)
-        globals()[name] = found
-        return found
+        # `import fxai` also provides these packages
+        return import_module(f"fxai.{name}") if name in _LATER else _find(name)
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fxai.agents.agent import Agent, AgentBuilder
 from fxai.agents.answer import (
@@ -36,6 +35,7 @@ from fxai.agents.run_options import (
 )
 from fxai.agents.run_tools import Binding, Offer, Offered
 from fxai.agents.sub_agent import SubAgent, SubAgentFailed, SubAgentRequest
+from fxai.lazy import import_later
 from fxai.models.compaction import Compaction, TokenCounter
 from fxai.models.cut import Compacted
 
@@ -113,19 +113,12 @@ __all__ = [
 
 # fxai imports this module when a program first uses a name from it.
 _LATER = {
-    **dict.fromkeys(("FoundTool", "FoundTools", "ToolQuery", "ToolSearch"), "fxai.agents.tool_search"),
-    **dict.fromkeys(
-        (
-            *("RecordedCall", "RecordedStep", "RunChange", "RunDiff", "RunDiverged", "RunRecord", "RunRecordError"),
-            *("ValueChange", "diff_runs", "replay_results", "replay_turns"),
-        ),
-        "fxai.agents.records",
+    "records": (
+        "RecordedCall RecordedStep RunChange RunDiff RunDiverged RunRecord RunRecordError ValueChange diff_runs "
+        "replay_results replay_turns"
     ),
+    "tool_search": "FoundTool FoundTools ToolQuery ToolSearch",
 }
 
 if not TYPE_CHECKING:  # because a checker would accept any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_LATER[name]), name)
+    __getattr__ = import_later(__name__, _LATER)

@@ -10,8 +10,9 @@ A `Prompt` is a conversation, a `Response` is the answer to it, and an `AiError`
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fxai.lazy import import_later
 
 if TYPE_CHECKING:
     from fxai.messages.calls import Pending
@@ -175,7 +176,7 @@ __all__ = [
 ]
 
 # fxai imports a module when a program first uses a name from it, because programs without a model need few of them.
-_MODULES = {
+_LATER = {
     "calls": "Pending",
     "errors": "AiError",
     "message": (
@@ -198,13 +199,6 @@ _MODULES = {
     "response": "Response stream_of",
     "wire": "MessageError part_from_data part_to_data",
 }
-_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # because a checker would accept any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-        globals()[name] = found
-        return found
+    __getattr__ = import_later(__name__, _LATER)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fxai.lazy import import_later
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger, ApprovalUse
 from fxai.models.chat import Chat, ChatError, ChatStore, ChatStoreError
 from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, repair_by_model
@@ -102,7 +102,7 @@ __all__ = [
 ]
 
 # fxai imports these modules when a program first uses a name from them.
-_MODULES = {
+_LATER = {
     "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
     "file_store": "FileIndex FileStore UploadedFile",
     "interceptor": "InterceptedCall Interceptor LeftRunError RunInfo StepInfo TurnInfo WorkInfo intercept",
@@ -113,11 +113,6 @@ _MODULES = {
     "price": "Price PriceTable",
     "selection": "fallback is_refusal per_step retryable unavailable",
 }
-_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # because a checker would accept any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    __getattr__ = import_later(__name__, _LATER)

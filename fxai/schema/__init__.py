@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fxai.lazy import import_later
 
 if TYPE_CHECKING:
     from fxai.schema.codec import Schema
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 # fxai imports a module when a program first uses a name from it, because `fxai --help` needs none of these modules.
-_MODULES = {
+_LATER = {
     "codec": "Schema",
     "codecs": "Codec",
     "data": "Empty",
@@ -36,13 +37,6 @@ _MODULES = {
     "json_schema": "JsonSchema",
     "parsing": "Limits parse_json parse_json_unsafe",
 }
-_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # because a checker would accept any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-        globals()[name] = found
-        return found
+    __getattr__ = import_later(__name__, _LATER)

@@ -8,10 +8,11 @@ other processes in a DBOS database.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+
+from fxai.lazy import import_later
 
 if TYPE_CHECKING:
     from fxai.storage.result_store import ResultStore
@@ -21,14 +22,10 @@ __all__ = ["ResultStore", "is_intact", "read_record", "seal", "seal_text"]
 _A = TypeVar("_A")
 
 # fxai imports this module when a program first uses the name, because it imports this package.
-_LATER = {"ResultStore": "result_store"}
+_LATER = {"result_store": "ResultStore"}
 
 if not TYPE_CHECKING:  # because a checker would accept any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    __getattr__ = import_later(__name__, _LATER)
 
 
 def seal(record: msgspec.Struct) -> bytes:

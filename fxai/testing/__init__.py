@@ -6,9 +6,9 @@ The model and the clock need no extra. The checks need Hypothesis, and `fxai.tes
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fxai.lazy import import_later
 from fxai.testing.check import check_handler, check_layer, check_tool, check_toolkit, laws_of
 from fxai.testing.clock import TestClock
 from fxai.testing.law import Break, Law, LawCase, LawError, OneSidedLawWarning
@@ -50,13 +50,9 @@ __all__ = [
 ]
 
 _LATER = {  # these modules import HTTP, which tests of tools do not need
-    **dict.fromkeys(("CassetteError", "cassette", "record", "replay"), "fxai.testing.recording"),
-    **dict.fromkeys(("RunChangedError", "check_run", "record_of_cassette"), "fxai.testing.recorded_run"),
+    "recorded_run": "RunChangedError check_run record_of_cassette",
+    "recording": "CassetteError cassette record replay",
 }
 
 if not TYPE_CHECKING:  # a type checker would accept any name of a module that has `__getattr__`
-
-    def __getattr__(name: str) -> object:
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_LATER[name]), name)
+    __getattr__ = import_later(__name__, _LATER)

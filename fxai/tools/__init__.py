@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fxai.lazy import import_later
 from fxai.tools.call import OnInvalidCall, Outcome
 from fxai.tools.handler import HandlerError, HandlerOf, HandlerReturn, Handling, MethodsOf
 from fxai.tools.identity import (
@@ -96,12 +96,7 @@ __all__ = [
 ]
 
 # To keep `import fxai` fast, these modules load when a program first uses one of their names.
-_MODULES = {"composite": "Composite SubCall SubCalls SubResults", "source": "Sourced ToolSource"}
-_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
+_LATER = {"composite": "Composite SubCall SubCalls SubResults", "source": "Sourced ToolSource"}
 
 if not TYPE_CHECKING:  # a type checker would accept any name of a module that has `__getattr__`
-
-    def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    __getattr__ = import_later(__name__, _LATER)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fxai.lazy import import_later
 from fxai.ui.chunk import DONE, HEADERS, Chunk, ChunkEncoder, DataPart, StreamOptions, Version, encode_stream, to_event
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ __all__ = [
 ]
 
 # These modules require Starlette or are rarely needed, so they are imported at the first use of a name.
-_MODULES = {
+_LATER = {
     "access": "Access Action Authorize Identify LOOPBACK bearer_token",
     "ag_ui": "AgUiEncoder AgUiEvent AgUiMessage RunInput encode_ag_ui to_ag_ui",
     "app": "AppArgs ChatApp TurnAnswerer chat_app",
@@ -102,11 +102,6 @@ _MODULES = {
     "ui_message": "UIMessage read_message read_messages",
     "ui_prompt": "from_prompt to_prompt",
 }
-_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # otherwise type checkers would accept any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    __getattr__ = import_later(__name__, _LATER)

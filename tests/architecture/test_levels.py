@@ -69,10 +69,10 @@ def test_the_architecture_page_names_existing_modules_and_functions() -> None:
 
 
 def test_every_folder_of_the_package_has_a_level() -> None:
-    """Each folder of the package has a level, and only public modules are outside of a folder."""
+    """Each folder of the package has a level, and only public modules and the lazy imports are outside of a folder."""
     folders = {module.name.split(".")[1] for module in modules() if "." in module.name}
 
-    assert folders <= set(LEVELS) | {"__main__", "annotations"}
+    assert folders <= set(LEVELS) | {"__main__", "annotations", "lazy"}
 
 
 @pytest.mark.parametrize("call", ["sqlite3.connect(", "O_CREAT", ".write_bytes(", ".write_text(", "mkstemp("])

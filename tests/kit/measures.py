@@ -221,7 +221,7 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 338,
+    "modules": 339,
     "modules with one importer and under 120 lines": 10,
     "lines": 109_000,
     "functions that a run with one call passes": 75,

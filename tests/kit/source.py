@@ -104,7 +104,7 @@ def modules() -> tuple[Module, ...]:
 
 def sources(floor: Module) -> set[str]:
     """The modules of the package whose names a floor's `__init__` gathers."""
-    imports = [node for node in floor.tree.body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in floor.tree.body if isinstance(node, ast.ImportFrom) and node.module != "fxai.lazy"]
     return {node.module for node in imports if node.module and node.module.startswith(f"{floor.name}.")}
 
 
