@@ -477,11 +477,12 @@ class Line:
         CURRENT_SECRETS.set(lambda: self._secrets(call))
         import httpx2
 
-        if self._newest[0] != call.path:
-            self._newest = call.path, self._url(call.path)
+        newest = self._newest
+        if newest[0] != call.path:
+            newest = self._newest = call.path, self._url(call.path)
         content = call.body if call.verb == "POST" else None
         request = httpx2.Request(
-            call.verb, self._newest[1], headers=self._fields(call), content=content, cookies=self._pool.cookies
+            call.verb, newest[1], headers=self._fields(call), content=content, cookies=self._pool.cookies
         )
         response = await self._pool.send(request, stream=True)
         try:
