@@ -59,10 +59,10 @@ def kind_of(value: object) -> type:
 
 @final
 class Clause:
-    """One keyword of a schema: its checks by the type of the value, and the reasons why it refuses a value.
+    """A keyword of a schema, with its checks and the reasons why it refuses a value.
 
     Attributes:
-        by_type: The checks.
+        by_type: The checks, by the type of the value.
         weight: The steps that the keyword costs.
         visits: The inner schemas that the keyword applies, with their values. None if the keyword applies no schema.
         names: The properties that the keyword refuses or requires. None if the keyword does not concern properties.

@@ -555,7 +555,7 @@ class ChatJob(msgspec.Struct, eq=False):
     """The owner of the conversation at the time of the authorization, or None if it did not exist. If the owner has
     changed since then, the job refuses the request with "unknown"."""
     accept: Accept
-    """Accepts or refuses the request for the present conversation."""
+    """The function that accepts or refuses the request for the present conversation."""
     body: Mapping[str, Any]
     """The other members of the request, for the answerer."""
     answerer: Answerer
