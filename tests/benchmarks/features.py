@@ -38,7 +38,7 @@ def works() -> Iterator[Work]:
         "a guard of the tools": ({"guard": Guard.make("tools", before_tool=_allow, after_tool=_allow)}, 2),
         "a record of the run": ({"records": True}, 2.5),
         "an empty inbox": ({"inbox": True}, 1.2),
-        "tool search, 344 tools": ({"searches": True}, 1.5),
+        "tool search, 344 tools": ({"searches": True}, 2.2),
     }
     for name, (option, ratio) in options.items():
         yield Work(f"a step with {name}", _steps(run, **option), ROUNDS * TIMES, (Budget(ratio, WITHOUT),))
