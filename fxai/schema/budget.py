@@ -115,41 +115,6 @@ class Work(msgspec.Struct, eq=False):
             raise ExhaustedError(location)
 
 
-class Findings(Work, eq=False):
-    """The validation errors of one value, and the budget to find more of them.
-
-    Attributes:
-        faults: The validation errors.
-        walked: The number of visited conversions.
-    """
-
-    faults: list[Fault] = []
-    walked: int = 0
-
-    def add(self, fault: Fault) -> None:
-        """Add a validation error.
-
-        Raises:
-            ExhaustedError: If the number of errors reaches `MAX_FAULTS`.
-        """
-        self.faults.append(fault)
-        if len(self.faults) >= MAX_FAULTS:
-            raise ExhaustedError
-
-    def visit(self) -> None:
-        """Count a conversion. A conversion can cost more than a schema.
-
-        Raises:
-            ExhaustedError: If the budget has fewer steps than `CONVERSION`.
-        """
-        self.walked += 1
-        self.take(CONVERSION)
-
-
-CONVERSION: Final = 4
-"""The number of steps that a conversion costs."""
-
-
 def deeper_than(data: object, levels: int) -> bool:
     """Return True if a JSON value has more levels of arrays and objects than `levels`. `[]` has one level."""
     level: list[Any] = [data] if isinstance(data, (dict, list)) else []

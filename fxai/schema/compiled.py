@@ -20,19 +20,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeAlias, cast, final
 
 import msgspec
 
-from fxai.schema.budget import (
-    MAX_FAULTS,
-    MAX_LEVELS,
-    ExhaustedError,
-    Findings,
-    Work,
-    with_stack,
-)
-from fxai.schema.conversion import Conversion, UnfitError
+from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, Work, with_stack
+from fxai.schema.conversion import Conversion, UnfitError, codec_faults
 from fxai.schema.data import JSON_ERRORS, every_object, hold_hashes_apart
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order, with_integers
 from fxai.schema.parsing import (
@@ -226,7 +220,8 @@ class Compiled:
         """Return the errors of wire data with the errors of the codecs. An error of a codec replaces other errors."""
         if self.plan.step is None:
             return faults
-        of_codecs = _search(partial(self.plan.step.faults, "data", data, ""))
+        with shared_matcher():
+            of_codecs = (*islice(codec_faults(self.plan.step, data), MAX_FAULTS),)
         reported = {fault.pointer for fault in of_codecs}
         stated = (fault for fault in faults if fault.pointer not in reported)
         return in_order((*stated, *of_codecs), data)[:MAX_FAULTS] if of_codecs else faults
@@ -252,12 +247,9 @@ class Compiled:
                 try:
                     return step.inward(wire)
                 except UnfitError as error:
-                    known: tuple[Fault, ...] = error.args[0] if step.sound and error.args else ()
-                    faults = known or _search(partial(step.faults, "inward", wire, ""))
-                    faults = faults or (_unlocated_fault(error, wire),)
                     if refuse is raise_faults:
-                        raise DecodeError(DecodeFailure(faults)) from error
-                    return refuse(faults)
+                        raise DecodeError(DecodeFailure(error.args)) from error
+                    return refuse(error.args)
             except RecursionError:
                 return refuse(_TOO_DEEP.faults)
 
@@ -299,8 +291,7 @@ class Compiled:
                 try:
                     return step.outward(value)
                 except UnfitError as error:
-                    faults = _search(partial(step.faults, "outward", value, ""))
-                    raise DecodeError(DecodeFailure(faults or (_unlocated_fault(error, value),))) from error
+                    raise DecodeError(DecodeFailure(error.args)) from error
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None
 
@@ -330,14 +321,6 @@ class Compiled:
         except RecursionError:
             raise DecodeError(_TOO_DEEP) from None
         return text
-
-
-def _search(walk: Callable[[Findings], None]) -> tuple[Fault, ...]:
-    """Return the errors that a search finds within the budget."""
-    found = Findings()
-    with suppress(ExhaustedError), shared_matcher():
-        walk(found)
-    return (*found.faults,)
 
 
 def _retell(error: Exception, data: object) -> Fault:
@@ -372,7 +355,3 @@ _OWN_FORMS: Final[dict[type, Callable[[Any], bool]]] = {
     float: lambda value: type(value) is float and math.isfinite(value),
 }
 """Functions by type. A function returns True if a value is certainly its own plain JSON data."""
-
-
-def _unlocated_fault(error: UnfitError, value: object) -> Fault:
-    return Fault("", str(error.__cause__ or "another value"), found_in(value))

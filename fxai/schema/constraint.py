@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from fxai.schema.budget import CONVERSION, Work
+from fxai.schema.budget import Work
 from fxai.schema.data import JsonArray, JsonObject, is_array, is_object, number_identity
 from fxai.schema.dialect import CONVERTS, WIRE
 from fxai.schema.fault import pointer_to
@@ -26,6 +26,7 @@ _LIST: Final = 8  # lookups of this number of names, or comparisons of this numb
 _FRACTION: Final = 32  # the steps of a division by a number that is not an integer
 _DIGITS: Final = 512  # the division of an integer with this number of bits costs one step
 _PATTERN: Final = 6  # the steps of a search, in addition to the time limit of all searches
+_CONVERSION: Final = 4  # the steps of a conversion
 _UNSET: Final = object()  # the value of a missing property
 _MISSING: Final = frozenset((object,))
 
@@ -176,7 +177,7 @@ class Converter(NamedTuple):
 @_keyword(CONVERTS)
 def _converts(_: Checks, clause: Clause, converter: object, __: object) -> None:
     if isinstance(converter, Converter):  # an annotation of a user can have this name
-        clause.add("string", lambda value, _: converter.accepts(value), CONVERSION)
+        clause.add("string", lambda value, _: converter.accepts(value), _CONVERSION)
 
 
 # ---- members

@@ -1,47 +1,56 @@
 """Conversions between a Python value and its wire value, for the parts of a type that contain a codec.
 
-A conversion works inward (wire value to Python value) and outward. If it fails, it only raises `UnfitError`. A separate
-search then finds the errors and their locations, so that valid values cost nothing more.
+A conversion works inward (wire value to Python value) and outward. If it refuses a value, it raises an `UnfitError`
+with every validation error of the value.
 
 >>> from decimal import Decimal
 >>> from fxai.schema.codecs import DECIMAL_STRING
->>> price = Coded(DECIMAL_STRING, Decimal, str, None)
->>> price.inward("1.50")
-Decimal('1.50')
->>> found = Findings()
->>> prices = Items(list, price)
->>> prices.inward(["1.50", "2"]), prices.faults("inward", ["1.50", "x"], "", found)
-([Decimal('1.50'), Decimal('2')], None)
->>> [str(fault) for fault in found.faults]
-["/1: expected Decimal (a decimal number such as '1.50'), found string 'x'"]
+>>> prices = Items(list, Coded(DECIMAL_STRING, Decimal, str, None))
+>>> prices.inward(["1.50", "2"])
+[Decimal('1.50'), Decimal('2')]
+>>> prices.inward(["1.50", "x"])
+Traceback (most recent call last):
+fxai.schema.conversion.UnfitError: /1: expected Decimal (a decimal number such as '1.50'), found string 'x'
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
-from contextlib import suppress
-from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeGuard, final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from itertools import chain, count, cycle, repeat
+from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, final
 
 import msgspec
 from typing_extensions import override
 
-from fxai.schema.budget import CONVERSION, ExhaustedError, Findings
+from fxai.schema.budget import MAX_FAULTS
 from fxai.schema.codecs import Codec
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.fault import NOTHING, DecodeError, Fault, found_in, pointer_to
 from fxai.schema.parsing import REFUSALS
 
+_Convert: TypeAlias = Callable[[Any], object]
+
 
 class UnfitError(Exception):
-    """An error for a value that a conversion refuses. The search for errors finds the reason.
+    """An error for a value that a conversion refuses. Its arguments are the validation errors of the value."""
 
-    A type of pydantic adds its validation errors, because it has found them already.
-    """
+    args: tuple[Fault, ...]
+
+    def add_to(self, faults: list[Fault], token: str | int) -> None:
+        """Add the errors of a member to the errors of the enclosing value.
+
+        Raises:
+            UnfitError: If the number of errors reaches `MAX_FAULTS`.
+        """
+        at = pointer_to("", token)
+        faults += [Fault(at + one.pointer, one.expected, one.found) for one in self.args]
+        if len(faults) >= MAX_FAULTS:
+            raise UnfitError(*faults[:MAX_FAULTS]) from self
 
 
-Way: TypeAlias = Literal["inward", "outward", "data"]
-"""The direction of a search for errors."""
+def _unfit(expected: str, value: object) -> UnfitError:
+    return UnfitError(Fault("", expected, found_in(value)))
 
 
 class Conversion:
@@ -51,6 +60,9 @@ class Conversion:
 
     sound: ClassVar[bool] = False
     """True if `outward` returns a new JSON value that is certainly of the type."""
+
+    wire: Any = None
+    """The wire type of a codec. None for a conversion of members."""
 
     @abstractmethod
     def inward(self, wire: Any) -> object:
@@ -68,17 +80,52 @@ class Conversion:
             UnfitError: If the conversion refuses the value.
         """
 
-    @abstractmethod
-    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
-        """Find each error of a value.
+    def inside(self, _: object, /) -> Iterable[tuple[str, Conversion, object]]:
+        """Iterate over the conversions inside, each with its plain data and the JSON pointer to this data."""
+        return ()
 
-        Args:
-            way: `inward` for a wire value, `outward` for a Python value, `data` for plain data. In plain data, the
-                search finds the errors of codecs only.
-            value: The value.
-            pointer: The location of the value, as a JSON pointer.
-            found: The collection of the errors.
-        """
+
+def codec_faults(step: Conversion, data: object, pointer: str = "") -> Iterator[Fault]:
+    """Iterate over the errors of the codecs in plain data that `msgspec` refuses."""
+    if step.wire is not None:
+        try:
+            _ = step.inward(msgspec.convert(data, step.wire, str_keys=True))
+        except UnfitError as error:
+            yield from (Fault(pointer + one.pointer, one.expected, one.found) for one in error.args)
+            return
+        except REFUSALS:
+            pass  # the data inside can contain errors of other codecs
+        else:
+            return
+    for at, inner, item in step.inside(data):
+        yield from codec_faults(inner, item, pointer + at)
+
+
+def _each(
+    steps: Iterable[_Convert | None], values: Iterable[object], tokens: Iterable[str | int] | None = None
+) -> list[object]:
+    """Return each value converted by its step, or with every error. A value without a step remains unchanged.
+
+    The tokens of the values are their indices by default.
+    """
+    made: list[object] = []
+    faults: list[Fault] = []
+    for token, step, value in zip(count() if tokens is None else tokens, steps, values, strict=False):
+        try:
+            made.append(value if step is None else step(value))
+        except UnfitError as error:
+            error.add_to(faults, token)
+    if faults:
+        raise UnfitError(*faults)
+    return made
+
+
+def _inward(step: Conversion | None) -> _Convert | None:
+    return None if step is None else step.inward
+
+
+def _outward(step: Conversion | None) -> _Convert | None:
+    return None if step is None else step.outward
 
 
 def label(tp: object) -> str:
@@ -116,48 +163,27 @@ class Coded(Conversion):
         try:
             return self.codec.decode(wire)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            raise UnfitError from error
+            raise self._refusal(error, wire) from error
 
     @override
     def outward(self, value: object) -> object:
         if not isinstance(value, self.python):
-            raise UnfitError
+            raise _unfit(label(self.tp), value)
         try:
             wire = self.codec.encode(value)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            raise UnfitError from error
+            raise self._refusal(error, value) from error
         return wire if self.inner is None else self.inner.outward(wire)
 
+    def _refusal(self, error: Exception, value: object) -> UnfitError:
+        if isinstance(error, DecodeError):
+            return UnfitError(*error.failure.faults)
+        name, message = label(self.tp), str(error)
+        return _unfit(f"{name} ({message})" if message else name, value)
+
     @override
-    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
-        found.visit()
-        if way == "data":
-            try:
-                value = msgspec.convert(value, self.wire, str_keys=True)
-            except REFUSALS:
-                if self.inner is not None:
-                    self.inner.faults("data", value, pointer, found)
-                return
-            found.visit()
-        if way == "outward" and not isinstance(value, self.python):
-            found.add(Fault(pointer, label(self.tp), found_in(value)))
-            return
-        if way != "outward" and self.inner is not None:
-            before = len(found.faults)
-            self.inner.faults("inward", value, pointer, found)
-            if len(found.faults) > before:
-                return
-            value = self.inner.inward(value)
-        try:
-            wire = self.codec.encode(value) if way == "outward" else self.codec.decode(value)
-        except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            name, message = label(self.tp), str(error)
-            here = (Fault("", f"{name} ({message})" if message else name, found_in(value)),)
-            for fault in error.failure.faults if isinstance(error, DecodeError) else here:
-                found.add(Fault(pointer + fault.pointer, fault.expected, fault.found))
-        else:
-            if way == "outward" and self.inner is not None:
-                self.inner.faults("outward", wire, pointer, found)
+    def inside(self, data: object, /) -> Iterable[tuple[str, Conversion, object]]:
+        return () if self.inner is None else (("", self.inner, data),)
 
 
 @final
@@ -171,7 +197,10 @@ class Arm(msgspec.Struct, frozen=True):
 
 @final
 class Choice(Conversion):
-    """A conversion by the first alternative of a union that recognizes and accepts the value."""
+    """A conversion by the first alternative of a union that recognizes and accepts the value.
+
+    If none accepts the value, the errors are the errors of the first alternative that recognizes it.
+    """
 
     __slots__ = ("arms", "expected")
 
@@ -181,50 +210,30 @@ class Choice(Conversion):
 
     @override
     def inward(self, wire: Any) -> object:
+        first: UnfitError | None = None
         for arm in self.arms:
             if arm.fits_wire(wire):
                 try:
                     return wire if arm.step is None else arm.step.inward(wire)
-                except UnfitError:
-                    continue
-        raise UnfitError
+                except UnfitError as error:
+                    first = first or error
+        raise first or _unfit(self.expected, wire)
 
     @override
     def outward(self, value: object) -> object:
+        first: UnfitError | None = None
         for arm in self.arms:
             if arm.fits_python(value):
                 try:
                     return value if arm.step is None else arm.step.outward(value)
-                except UnfitError:
-                    continue
-        raise UnfitError
+                except UnfitError as error:
+                    first = first or error
+        raise first or _unfit(self.expected, value)
 
     @override
-    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
-        """Find the errors by the first alternative that recognizes the value, unless another alternative accepts it."""
-        if way == "data":
-            steps = [arm.step for arm in self.arms if arm.step is not None]
-            if len(steps) == 1 and value is not None:
-                steps[0].faults("data", value, pointer, found)
-            return
-        found.visit()
-        first: Findings | None = None
-        for arm in self.arms:
-            if not (arm.fits_wire(value) if way == "inward" else arm.fits_python(value)):
-                continue
-            if arm.step is None:
-                return
-            faults = Findings(found.left)
-            with suppress(ExhaustedError):
-                arm.step.faults(way, value, pointer, faults)
-            found.walked += faults.walked
-            found.left = faults.left
-            found.take(0)
-            if not faults.faults:
-                return
-            first = first or faults
-        for fault in first.faults if first is not None else [Fault(pointer, self.expected, found_in(value))]:
-            found.add(fault)
+    def inside(self, data: object, /) -> Iterable[tuple[str, Conversion, object]]:
+        steps = [arm.step for arm in self.arms if arm.step is not None]
+        return [("", steps[0], data)] if len(steps) == 1 and data is not None else ()
 
 
 _UNSET: Final = msgspec.UNSET
@@ -240,8 +249,8 @@ class Items(Conversion):
 
     __slots__ = ("accepted", "item", "make")
 
-    def __init__(self, make: Callable[[Iterator[object]], object], item: Conversion) -> None:
-        self.make: Callable[[Iterator[object]], object] = make
+    def __init__(self, make: Callable[[Iterable[object]], object], item: Conversion) -> None:
+        self.make: Callable[[Iterable[object]], object] = make
         self.item: Conversion = item
         self.accepted: type[Any] | tuple[type[Any], ...] = Set if make in (set, frozenset) else (list, tuple)
 
@@ -250,21 +259,17 @@ class Items(Conversion):
 
     @override
     def inward(self, wire: Any) -> object:
-        return self.make(map(self.item.inward, wire))
+        return self.make(_each(repeat(self.item.inward), wire))
 
     @override
     def outward(self, value: object) -> object:
         if not self._accepts(value):
-            raise UnfitError
-        return list(map(self.item.outward, value))
+            raise _unfit("set" if self.accepted is Set else "array", value)
+        return _each(repeat(self.item.outward), value)
 
     @override
-    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
-        if way == "outward" and not self._accepts(value):
-            found.add(Fault(pointer, "set" if self.accepted is Set else "array", found_in(value)))
-        elif way == "outward" or is_listed(value):
-            for index, item in enumerate(value):
-                self.item.faults(way, item, f"{pointer}/{index}", found)
+    def inside(self, data: object, /) -> Iterable[tuple[str, Conversion, object]]:
+        return ((f"/{at}", self.item, one) for at, one in enumerate(data)) if is_listed(data) else ()
 
 
 @final
@@ -278,22 +283,18 @@ class Fixed(Conversion):
 
     @override
     def inward(self, wire: Any) -> object:
-        return tuple(item if step is None else step.inward(item) for step, item in zip(self.items, wire, strict=True))
+        return tuple(_each(map(_inward, self.items), wire))
 
     @override
     def outward(self, value: object) -> object:
         if not is_listed(value) or len(value) != len(self.items):
-            raise UnfitError
-        return tuple(item if step is None else step.outward(item) for step, item in zip(self.items, value, strict=True))
+            raise _unfit(f"array of {len(self.items)} items", value)
+        return tuple(_each(map(_outward, self.items), value))
 
     @override
-    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
-        if way == "outward" and (not is_listed(value) or len(value) != len(self.items)):
-            found.add(Fault(pointer, f"array of {len(self.items)} items", found_in(value)))
-            return
-        for index, (step, item) in enumerate(zip(self.items, value if is_listed(value) else (), strict=False)):
-            if step is not None:
-                step.faults(way, item, f"{pointer}/{index}", found)
+    def inside(self, data: object, /) -> Iterable[tuple[str, Conversion, object]]:
+        items = enumerate(zip(self.items, data if is_listed(data) else (), strict=False))
+        return ((f"/{at}", step, one) for at, (step, one) in items if step is not None)
 
 
 @final
@@ -308,28 +309,27 @@ class Entries(Conversion):
 
     @override
     def inward(self, wire: Any) -> object:
-        key, value = self.key, self.value
-        return {k if key is None else key.inward(k): v if value is None else value.inward(v) for k, v in wire.items()}
+        return _entries((_inward(self.key), _inward(self.value)), wire)
 
     @override
     def outward(self, value: object) -> object:
         if not _is_mapping(value):
-            raise UnfitError
-        key, item = self.key, self.value
-        return {k if key is None else key.outward(k): v if item is None else item.outward(v) for k, v in value.items()}
+            raise _unfit("object", value)
+        return _entries((_outward(self.key), _outward(self.value)), value)
 
     @override
-    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
-        if not _is_mapping(value):
-            if way == "outward":
-                found.add(Fault(pointer, "object", found_in(value)))
-            return
-        for name, item in value.items():
-            location = pointer_to(pointer, str(name))
-            if self.key is not None and way != "data":
-                self.key.faults(way, name, location, found)
-            if self.value is not None:
-                self.value.faults(way, item, location, found)
+    def inside(self, data: object, /) -> Iterable[tuple[str, Conversion, object]]:
+        step = self.value
+        if step is None or not is_object(data):
+            return ()
+        return ((pointer_to("", str(name)), step, one) for name, one in data.items())
+
+
+def _entries(steps: tuple[_Convert | None, _Convert | None], given: Mapping[Any, object]) -> dict[Any, object]:
+    """Return a mapping with converted keys and values. The token of a key is the key itself."""
+    tokens = (str(name) for name in given for _ in steps)
+    made = _each(cycle(steps), chain.from_iterable(given.items()), tokens)
+    return dict(zip(made[::2], made[1::2], strict=True))
 
 
 @final
@@ -369,56 +369,44 @@ class Fields(Conversion):
     @override
     def inward(self, wire: Any) -> object:
         given: dict[str, object] = {}
+        faults: list[Fault] = []
         for slot in self.slots:
             member = getattr(wire, slot.name)
             if member is not _UNSET:
-                given[slot.init_name] = member if slot.step is None else slot.step.inward(member)
+                try:
+                    given[slot.init_name] = member if slot.step is None else slot.step.inward(member)
+                except UnfitError as error:
+                    error.add_to(faults, slot.token)
+        if faults:
+            raise UnfitError(*faults)
         try:
             return self.cls(**given)
         except (ValueError, TypeError) as error:
-            raise UnfitError from error
+            raise UnfitError(Fault("", f"{label(self.cls)} ({error})", "an object")) from error
 
     @override
     def outward(self, value: object) -> object:
         if not isinstance(value, self.accepted):
-            raise UnfitError
+            raise _unfit(label(self.cls), value)
         given: dict[str, object] = {}
+        faults: list[Fault] = []
         for slot in self.slots:
-            member = _member(value, slot)
-            if member is not _UNSET:
-                given[slot.name] = member if slot.step is None else slot.step.outward(member)
+            try:
+                member = _member(value, slot)
+                if member is not _UNSET:
+                    given[slot.name] = member if slot.step is None else slot.step.outward(member)
+            except UnfitError as error:
+                error.add_to(faults, slot.token)
+        if faults:
+            raise UnfitError(*faults)
         return self.mirror(**given)
 
     @override
-    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
-        if way == "outward" and not isinstance(value, self.accepted):
-            found.add(Fault(pointer, label(self.cls), found_in(value)))
-            return
-        found.visit()
-        walked, before = found.walked, len(found.faults)
+    def inside(self, data: object, /) -> Iterator[tuple[str, Conversion, object]]:
+        members: dict[Any, object] = data if is_object(data) else dict(enumerate(data)) if is_listed(data) else {}
         for slot in self.slots:
-            try:
-                member = _member(value, slot) if way == "outward" else _wire_member(value, slot, way)
-            except UnfitError:
-                found.add(Fault(pointer_to(pointer, slot.token), "a value", NOTHING))
-                continue
-            if slot.step is not None and member is not _UNSET:
-                slot.step.faults(way, member, pointer_to(pointer, slot.token), found)
-        if way == "inward" and len(found.faults) == before:
-            found.take(CONVERSION * (found.walked - walked))
-            try:
-                self.inward(value)
-            except UnfitError as error:
-                found.add(Fault(pointer, f"{label(self.cls)} ({error.__cause__})", "an object"))
-
-
-def _wire_member(value: object, slot: Slot, way: Way) -> object:
-    """Return a member of a mirror, or of the data for the mirror. UNSET if the member is missing."""
-    if way == "inward":
-        return getattr(value, slot.name)
-    if isinstance(slot.token, int):
-        return value[slot.token] if is_listed(value) and slot.token < len(value) else _UNSET
-    return value.get(slot.token, _UNSET) if is_object(value) else _UNSET
+            if slot.step is not None and slot.token in members:
+                yield pointer_to("", slot.token), slot.step, members[slot.token]
 
 
 def _member(value: object, slot: Slot) -> object:
@@ -427,5 +415,5 @@ def _member(value: object, slot: Slot) -> object:
     try:
         member = getattr(value, slot.name)
     except AttributeError as error:
-        raise UnfitError from error
+        raise UnfitError(Fault("", "a value", NOTHING)) from error
     return _UNSET if slot.default is not None and slot.default(member) else member

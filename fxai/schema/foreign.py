@@ -30,9 +30,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, final, get_
 import msgspec
 from typing_extensions import TypeAliasType, override
 
-from fxai.schema.budget import MAX_FAULTS, Findings
+from fxai.schema.budget import MAX_FAULTS
 from fxai.schema.codecs import Codec
-from fxai.schema.conversion import Conversion, UnfitError, Way
+from fxai.schema.conversion import Conversion, UnfitError
 from fxai.schema.core_schema import (
     Caveat,
     caveats_of,
@@ -176,6 +176,7 @@ class Foreign(Conversion):
     """
 
     sound = True
+    wire = Any
 
     def __init__(self, tp: Any) -> None:
         """Compile the type.
@@ -224,7 +225,7 @@ class Foreign(Conversion):
             except msgspec.ValidationError:
                 faults = (Fault("", "values with different hashes", "many values with the same hash"),)
         if faults := faults or self.document.validate(wire, plain=True):
-            raise UnfitError(self._without_values(faults))
+            raise self._unfit(*faults)
         try:
             return self._build.validate_json(_ENCODE(wire))
         except self._refusal as error:
@@ -236,17 +237,25 @@ class Foreign(Conversion):
                 refused = error
         errors: Any = refused
         found = dict.fromkeys(_fault(one, wire) for one in errors.errors(include_url=False)[:MAX_FAULTS])
-        raise UnfitError(self._without_values(tuple(found))) from refused
+        raise self._unfit(*found) from refused
 
     @override
     def outward(self, value: object) -> object:
         try:
             data = self._dump(value, warnings="error")
-        except _NO_DATA as error:
-            raise UnfitError from error
+        except (*_NO_DATA, TypeError) as error:
+            raise self._unwritten(value) from error
         if not self._fits(data):
-            raise UnfitError
+            raise self._unwritten(value)
         return data
+
+    def _unwritten(self, value: object) -> UnfitError:
+        """Return the errors of a value that the type does not encode."""
+        faults: tuple[Fault, ...] = ()
+        with suppress(*_NO_DATA, TypeError):
+            data = self._dump(value, warnings="none")
+            faults = plain_faults(data) or self.written.validate(data, plain=True)
+        return self._unfit(*(faults or (Fault("", name_of(self.tp), found_in(value)),)))
 
     def _fits(self, data: object) -> bool:
         """Return True if data that the type encoded is a JSON value and satisfies the JSON Schema."""
@@ -271,32 +280,11 @@ class Foreign(Conversion):
         """Return the JSON value that pydantic encodes for a value."""
         return self._adapter.serializer.to_python(value, mode="json", by_alias=True, warnings=warnings)
 
-    @override
-    def faults(self, way: Way, value: object, pointer: str, found: Findings) -> None:
-        found.visit()
-        faults: tuple[Fault, ...] = ()
-        if way == "outward":
-            try:
-                data = self._dump(value, warnings="none")
-                faults = plain_faults(data) or self.written.validate(data, plain=True)
-                if not faults:
-                    self._dump(value, warnings="error")
-            except (*_NO_DATA, TypeError):
-                faults = (Fault("", name_of(self.tp), found_in(value)),)
-            faults = self._without_values(faults)
-        else:
-            try:
-                self.inward(value)
-            except UnfitError as error:
-                faults = error.args[0]
-        for fault in faults:
-            found.add(Fault(pointer + fault.pointer, fault.expected, fault.found))
-
-    def _without_values(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-        """Return the validation errors. If the type hides its input, remove the values from them."""
+    def _unfit(self, *faults: Fault) -> UnfitError:
+        """Return the error of the type. If the type hides its input, remove the values from the validation errors."""
         if not self._hidden:
-            return faults
-        return tuple(Fault(fault.pointer, fault.expected, fault.found.partition(" ")[0]) for fault in faults)
+            return UnfitError(*faults)
+        return UnfitError(*(Fault(one.pointer, one.expected, one.found.partition(" ")[0]) for one in faults))
 
 
 def foreign(tp: Any) -> Foreign:
