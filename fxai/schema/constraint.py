@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from fractions import Fraction
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from fxai.schema.budget import Work
 from fxai.schema.data import JsonArray, JsonObject, is_array, is_object, number_identity
 from fxai.schema.dialect import CONVERTS, WIRE
 from fxai.schema.fault import pointer_to
-from fxai.schema.part import Check, Checks, Clause, Part, Visit, always, never
+from fxai.schema.part import Check, Clause, Part, Visit, always, never
 from fxai.schema.pattern import matches
+
+if TYPE_CHECKING:
+    from fxai.schema.engine import Engine
 
 _FEW: Final = 2  # this number of items costs one step
 _LIST: Final = 8  # lookups of this number of names, or comparisons of this number of values, cost one step
@@ -31,7 +34,7 @@ _UNSET: Final = object()  # the value of a missing property
 _MISSING: Final = frozenset((object,))
 
 
-_Maker: TypeAlias = Callable[[Checks, Clause, Any, JsonObject], None]
+_Maker: TypeAlias = Callable[["Engine", Clause, Any, JsonObject], None]
 MAKERS: Final[dict[str, _Maker]] = {}
 """The functions that add keywords to a clause. Each receives the value of its keyword, and the schema around it."""
 
@@ -75,7 +78,7 @@ def number_of(value: Any, constants: dict[Hashable, object], known: dict[Hashabl
 
 
 @_keyword("enum")
-def _enum(to: Checks, clause: Clause, values: JsonArray, _: object) -> None:
+def _enum(to: Engine, clause: Clause, values: JsonArray, _: object) -> None:
     listed = frozenset(map(to.number, values))
     if all(isinstance(value, str) for value in values):
         clause.only("string")
@@ -87,12 +90,12 @@ def _enum(to: Checks, clause: Clause, values: JsonArray, _: object) -> None:
 
 
 @_keyword("const")
-def _const(to: Checks, clause: Clause, value: object, schema: JsonObject) -> None:
+def _const(to: Engine, clause: Clause, value: object, schema: JsonObject) -> None:
     _enum(to, clause, [value], schema)
 
 
 @_keyword("type")
-def _type(to: Checks, clause: Clause, rule: Any, _: object) -> None:
+def _type(to: Engine, clause: Clause, rule: Any, _: object) -> None:
     kinds = rule if is_array(rule) else [rule]
     clause.only(*kinds)
     if "integer" in kinds and "number" not in kinds:
@@ -113,7 +116,7 @@ _BOUNDS: Final[dict[str, Callable[[float], Check]]] = {
 def _limit(kind: str, bound: str, strict: str = "") -> _Maker:
     """Return the maker of a bound. In draft 4, the boolean keyword `strict` makes the bound exclusive."""
 
-    def make(_: Checks, clause: Clause, limit: float, schema: JsonObject) -> None:
+    def make(_: Engine, clause: Clause, limit: float, schema: JsonObject) -> None:
         if not isinstance(limit, bool):
             clause.add(kind, _BOUNDS[strict if schema.get(strict) is True else bound](limit))
 
@@ -150,7 +153,7 @@ def _exact(number: float) -> Fraction:
 
 
 @_keyword("multipleOf")
-def _multiple(_: Checks, clause: Clause, step: float, __: object) -> None:
+def _multiple(_: Engine, clause: Clause, step: float, __: object) -> None:
     size = _exact(step)
     bits = size.numerator.bit_length() + size.denominator.bit_length()
 
@@ -163,7 +166,7 @@ def _multiple(_: Checks, clause: Clause, step: float, __: object) -> None:
 
 
 @_keyword("pattern")
-def _pattern(_: Checks, clause: Clause, pattern: str, __: object) -> None:
+def _pattern(_: Engine, clause: Clause, pattern: str, __: object) -> None:
     clause.add("string", lambda value, work: matches(pattern, value, work), _PATTERN)
 
 
@@ -175,7 +178,7 @@ class Converter(NamedTuple):
 
 
 @_keyword(CONVERTS)
-def _converts(_: Checks, clause: Clause, converter: object, __: object) -> None:
+def _converts(_: Engine, clause: Clause, converter: object, __: object) -> None:
     if isinstance(converter, Converter):  # an annotation of a user can have this name
         clause.add("string", lambda value, _: converter.accepts(value), _CONVERSION)
 
@@ -184,7 +187,7 @@ def _converts(_: Checks, clause: Clause, converter: object, __: object) -> None:
 
 
 @_keyword("properties")
-def _properties(to: Checks, clause: Clause, properties: JsonObject, _: object) -> None:
+def _properties(to: Engine, clause: Clause, properties: JsonObject, _: object) -> None:
     parts = {name: to.of(inner) for name, inner in properties.items()}
     rows = tuple((name, part.free | _MISSING, part.takes) for name, part in parts.items())
     located = {name: (part, pointer_to("", name)) for name, part in parts.items()}
@@ -214,7 +217,7 @@ def _properties(to: Checks, clause: Clause, properties: JsonObject, _: object) -
 
 
 @_keyword("required")
-def _required_names(_: Checks, clause: Clause, names: object, __: object) -> None:
+def _required_names(_: Engine, clause: Clause, names: object, __: object) -> None:
     if is_array(names):
         wanted = frozenset(names)
         clause.refuse(
@@ -225,7 +228,7 @@ def _required_names(_: Checks, clause: Clause, names: object, __: object) -> Non
 
 
 @_keyword("additionalProperties")
-def _additional(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
+def _additional(to: Engine, clause: Clause, rule: object, schema: JsonObject) -> None:
     inner, known = to.of(rule), frozenset(schema.get("properties", ()))
     patterns = tuple(schema.get("patternProperties", ()))
 
@@ -250,7 +253,7 @@ def _additional(to: Checks, clause: Clause, rule: object, schema: JsonObject) ->
 
 
 @_keyword("patternProperties")
-def _pattern_properties(to: Checks, clause: Clause, patterns: JsonObject, _: object) -> None:
+def _pattern_properties(to: Engine, clause: Clause, patterns: JsonObject, _: object) -> None:
     parts = {pattern: to.of(inner) for pattern, inner in patterns.items()}
 
     def visits(value: JsonObject, work: Work) -> Iterator[Visit]:
@@ -264,13 +267,13 @@ def _pattern_properties(to: Checks, clause: Clause, patterns: JsonObject, _: obj
 
 
 @_keyword("propertyNames")
-def _names(to: Checks, clause: Clause, rule: object, _: object) -> None:
+def _names(to: Engine, clause: Clause, rule: object, _: object) -> None:
     inner = to.of(rule).takes
     clause.refuse(lambda value, work: (name for name in value if not inner(name, work)))
 
 
 @_keyword("dependentRequired")
-def _dependent_required(_: Checks, clause: Clause, dependencies: JsonObject, __: object) -> None:
+def _dependent_required(_: Engine, clause: Clause, dependencies: JsonObject, __: object) -> None:
     wanted = {name: asked for name, asked in dependencies.items() if is_array(asked)}
 
     def missing(value: JsonObject, _: Work) -> Iterable[str]:
@@ -281,7 +284,7 @@ def _dependent_required(_: Checks, clause: Clause, dependencies: JsonObject, __:
 
 
 @_keyword("dependentSchemas")
-def _dependent_schemas(to: Checks, clause: Clause, dependencies: JsonObject, _: object) -> None:
+def _dependent_schemas(to: Engine, clause: Clause, dependencies: JsonObject, _: object) -> None:
     parts = {name: to.of(inner) for name, inner in dependencies.items() if not is_array(inner)}
     clause.visit(
         "object",
@@ -291,7 +294,7 @@ def _dependent_schemas(to: Checks, clause: Clause, dependencies: JsonObject, _: 
 
 
 @_keyword("dependencies")
-def _dependencies(to: Checks, clause: Clause, dependencies: JsonObject, schema: JsonObject) -> None:
+def _dependencies(to: Engine, clause: Clause, dependencies: JsonObject, schema: JsonObject) -> None:
     _dependent_required(to, clause, dependencies, schema)
     _dependent_schemas(to, clause, dependencies, schema)
 
@@ -300,7 +303,7 @@ def _dependencies(to: Checks, clause: Clause, dependencies: JsonObject, schema: 
 
 
 @_keyword("items")
-def _items(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
+def _items(to: Engine, clause: Clause, rule: object, schema: JsonObject) -> None:
     if is_array(rule):  # before 2020-12
         _locations(to, clause, rule, schema)
     elif "prefixItems" in to.dialect.keywords:
@@ -310,20 +313,20 @@ def _items(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None
 
 
 @_keyword("additionalItems")
-def _additional_items(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
+def _additional_items(to: Engine, clause: Clause, rule: object, schema: JsonObject) -> None:
     locations = schema.get("items")
     if is_array(locations):
         _rest(to, clause, rule, len(locations))
 
 
 @_keyword("prefixItems")
-def _locations(to: Checks, clause: Clause, rule: JsonArray, _: object) -> None:
+def _locations(to: Engine, clause: Clause, rule: JsonArray, _: object) -> None:
     parts = tuple(map(to.of, rule))
     pointers = [f"/{index}" for index in range(len(parts))]
     clause.visit("array", lambda value, _: zip(parts, value, pointers, strict=False))
 
 
-def _rest(to: Checks, clause: Clause, rule: object, first: int, *, is_each: bool = False) -> None:
+def _rest(to: Engine, clause: Clause, rule: object, first: int, *, is_each: bool = False) -> None:
     """Apply a schema to the items after the first ones. `is_each` reports each item that no schema accepts."""
     inner = to.of(rule)
     takes, free = inner.takes, inner.free
@@ -348,7 +351,7 @@ def _rest(to: Checks, clause: Clause, rule: object, first: int, *, is_each: bool
 
 
 @_keyword("contains")
-def _contains(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
+def _contains(to: Engine, clause: Clause, rule: object, schema: JsonObject) -> None:
     counted = "minContains" in to.dialect.keywords
     least = schema.get("minContains", 1) if counted else 1
     most = schema.get("maxContains") if counted else None
@@ -368,7 +371,7 @@ def _contains(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> N
 
 
 @_keyword("uniqueItems")
-def _unique(to: Checks, clause: Clause, rule: object, _: object) -> None:
+def _unique(to: Engine, clause: Clause, rule: object, _: object) -> None:
     def check(value: JsonArray, work: Work) -> bool:
         work.take(len(value) // _FEW)
         return len({to.number_in(item, work) for item in value}) == len(value)
@@ -381,13 +384,13 @@ def _unique(to: Checks, clause: Clause, rule: object, _: object) -> None:
 
 
 @_keyword("allOf")
-def _all_of(to: Checks, clause: Clause, rule: JsonArray, _: object) -> None:
+def _all_of(to: Engine, clause: Clause, rule: JsonArray, _: object) -> None:
     parts = tuple(map(to.of, rule))
     clause.visit("any", lambda value, _: ((part, value, "") for part in parts))
 
 
 @_keyword("anyOf")
-def _any_of(to: Checks, clause: Clause, rule: JsonArray, schema: JsonObject) -> None:
+def _any_of(to: Engine, clause: Clause, rule: JsonArray, schema: JsonObject) -> None:
     listed = [_constants(one) for one in rule]
     if all(values is not None for values in listed):  # a union of constants needs only one lookup
         _enum(to, clause, [value for values in listed for value in values or ()], schema)
@@ -408,7 +411,7 @@ _WORDS: Final = frozenset(("title", "description"))
 
 
 @_keyword("oneOf")
-def _one_of(to: Checks, clause: Clause, rule: JsonArray, _: object) -> None:
+def _one_of(to: Engine, clause: Clause, rule: JsonArray, _: object) -> None:
     checks = tuple(to.of(inner).takes for inner in rule)
 
     def check(value: object, work: Work) -> bool:
@@ -424,13 +427,13 @@ def _one_of(to: Checks, clause: Clause, rule: JsonArray, _: object) -> None:
 
 
 @_keyword("not")
-def _not(to: Checks, clause: Clause, rule: object, _: object) -> None:
+def _not(to: Engine, clause: Clause, rule: object, _: object) -> None:
     inner = to.of(rule).takes
     clause.add("any", lambda value, work: not inner(value, work))
 
 
 @_keyword("if")
-def _if(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
+def _if(to: Engine, clause: Clause, rule: object, schema: JsonObject) -> None:
     inner, then, otherwise = map(to.of, (rule, schema.get("then", True), schema.get("else", True)))
     clause.visit("any", lambda value, work: ((then if inner.takes(value, work) else otherwise, value, ""),))
 
@@ -508,7 +511,7 @@ def _at_same_value(part: Part, value: Any, work: Work) -> Iterator[Part]:
 
 
 @_keyword("unevaluatedProperties")
-def _unevaluated_properties(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
+def _unevaluated_properties(to: Engine, clause: Clause, rule: object, schema: JsonObject) -> None:
     inner = to.of(rule).takes
 
     def wrong(value: JsonObject, work: Work) -> Iterator[str]:
@@ -519,7 +522,7 @@ def _unevaluated_properties(to: Checks, clause: Clause, rule: object, schema: Js
 
 
 @_keyword("unevaluatedItems")
-def _unevaluated_items(to: Checks, clause: Clause, rule: object, schema: JsonObject) -> None:
+def _unevaluated_items(to: Engine, clause: Clause, rule: object, schema: JsonObject) -> None:
     inner = to.of(rule).takes
 
     def check(value: JsonArray, work: Work) -> bool:

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import quote, urldefrag
 
 from fxai.schema.budget import (
@@ -34,8 +34,8 @@ from fxai.schema.budget import (
 )
 from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
-from fxai.schema.fault import Fault, SchemaError, found_in, list_values, pointer_to, pointer_tokens
-from fxai.schema.location import MISSING, References, Site, absolute, is_reference, subschemas
+from fxai.schema.fault import Fault, SchemaError, found_in, list_values, pointer_of, pointer_to, pointer_tokens
+from fxai.schema.location import MISSING, References, Site, Subschema, absolute, is_reference, value_at
 from fxai.schema.parsing import plain_faults
 from fxai.schema.pattern import compiled_pattern, expansion
 
@@ -48,7 +48,6 @@ _AT_SAME_VALUE: Final = frozenset(
 )
 _LOOKS_AGAIN: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _AGAIN: Final = 3  # an unevaluated… keyword applies the keywords next to it again, also for the inner values
-_NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _OF_ITSELF: Final = 64  # the minimum cost to compile a pattern, in characters
@@ -60,91 +59,72 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
     if not isinstance(document, (dict, bool)):
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
     known = cast("Any", document)
-    if deeper_than(known, MAX_LEVELS):
-        return plain_faults(known)
-    check = _DocumentCheck(known)
-    try:
-        check.run()
-    except SchemaError as error:
-        return (Fault("/$schema", str(error), found_in(known["$schema"])),)
-    return tuple(dict.fromkeys(check.faults))
+    return plain_faults(known) if deeper_than(known, MAX_LEVELS) else _DocumentCheck(known, shapes=True).run()
 
 
 def excess_of(document: JsonObject) -> tuple[Fault, ...]:
     """Return the errors of a valid JSON Schema that is beyond the budget. `()` if it is within the budget."""
-    if deeper_than(document, MAX_LEVELS):
-        return plain_faults(document)
-    check = _DocumentCheck(document)
-    check.run(shapes=False)
-    return tuple(check.faults)
+    return plain_faults(document) if deeper_than(document, MAX_LEVELS) else _DocumentCheck(document, shapes=False).run()
 
 
 @final
 class _DocumentCheck:
-    """The state of a check. The check resolves the references after it has walked through the document."""
+    """The state of a check. The check resolves the references after it has walked through the document.
 
-    def __init__(self, document: Any) -> None:
+    With `shapes`, it also checks the values of the keywords.
+    """
+
+    def __init__(self, document: Any, *, shapes: bool) -> None:
         self.document = document
+        self.shapes = shapes
         self.reach = Reach()
         self.faults: list[Fault] = []
-        self.looked: set[int] = set()
         self.numbers: dict[int, int] = {}
-        self.uris = References(Site("", document))
-        self.dynamic: dict[str, list[Any]] = {}
-        self.references: deque[tuple[str, str, str, JsonObject]] = deque()
-        self.dialects: dict[str, Dialect] = {}
+        self.names = References(Site("", document))
+        self.references: deque[tuple[str, str, Subschema]] = deque()
         self.patterns: set[str] = set()
         self.expanded = 0
-        self.shapes = True
         self.full = False
 
-    def run(self, *, shapes: bool = True) -> None:
-        """Walk through the document and the targets of its references.
-
-        Args:
-            shapes: True to check the values of the keywords also. Default: True.
-
-        Raises:
-            SchemaError: If the dialect of the document is unknown.
-        """
-        self.shapes = shapes
-        self.walk(self.document, "", "", dialect_of(self.document))
+    def run(self) -> tuple[Fault, ...]:
+        """Walk through the document and the targets of its references. Return the errors."""
+        self._walk(self.names.walk(self.document))
         self._resolve()
         if not self.full and (excess := self.reach.excess()) is not None:
             self.faults.append(excess)
+        return tuple(dict.fromkeys(self.faults))
 
-    def walk(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
+    def _walk(self, found: Iterable[Subschema]) -> None:
         """Check a schema and all schemas inside it."""
-        pending = [(schema, pointer, resource, dialect)]
-        while pending and not self.full:
-            pending += reversed(self._look(*pending.pop()))
+        for one in found:
+            self._look(one)
+            if self.full:
+                break
 
-    def _look(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> list[tuple[Any, str, str, Dialect]]:
-        """Check one schema. Return the schemas inside it."""
-        if isinstance(schema, bool) or id(schema) in self.looked:
-            return []
-        if not is_object(schema):
-            self.faults.append(Fault(pointer, "a JSON Schema", found_in(schema)))
-            return []
-        self.looked.add(id(schema))
+    def _look(self, found: Subschema) -> None:
+        """Check one schema."""
+        schema, pointer, dialect = found.schema, found.pointer, found.dialect
         self._number(schema, pointer)
         try:
-            dialect = dialect_of(schema, dialect)
+            _ = dialect_of(schema)
         except SchemaError as error:
             self.faults.append(Fault(f"{pointer}/$schema", str(error), found_in(schema["$schema"])))
+            self.full |= not pointer
+            return
         self._judge(schema, pointer, dialect)
-        resource = self._name(schema, pointer, resource, dialect)
-        self.dialects[resource] = dialect
+        own, resource = schema.get(dialect.id_keyword), found.resource
+        if isinstance(own, str) and not (dialect.ref_alone and "$ref" in schema):
+            self._is_uri(own, resource, f"{pointer}/{dialect.id_keyword}")
         for keyword in _REFERENCES:
             reference, at = schema.get(keyword), f"{pointer}/{keyword}"
             if keyword in dialect.keywords and isinstance(reference, str) and self._is_uri(reference, resource, at):
-                self.references.append((absolute(resource, reference), at, resource, schema))
-        inside: list[tuple[Any, str, str, Dialect]] = []
-        for keyword, at, inner in subschemas(schema, dialect):
-            if is_object(inner) and keyword in _AT_SAME_VALUE and not (dialect.ref_alone and "$ref" in schema):
-                self._lead(schema, inner, pointer + at, at=pointer + at)
-            inside.append((inner, pointer + at, resource, dialect))
-        return inside
+                self.references.append((absolute(resource, reference), at, found))
+        for keyword, suffix, inner in found.inside:
+            at = pointer + suffix
+            if not (is_object(inner) or isinstance(inner, bool)):
+                self.faults.append(Fault(at, "a JSON Schema", found_in(inner)))
+            elif keyword in _AT_SAME_VALUE and not (dialect.ref_alone and "$ref" in schema):
+                self._lead(schema, inner, at, at=at)
 
     def _number(self, schema: object, pointer: str) -> int:
         """Return the number of a schema. Add the schema to the graph if it is new."""
@@ -187,25 +167,12 @@ class _DocumentCheck:
         self.faults.append(Fault(pointer, "a URI reference", found_in(reference)))
         return False
 
-    def _name(self, members: JsonObject, pointer: str, resource: str, dialect: Dialect) -> str:
-        """Record the names of a schema. Return the resource that its references start from."""
-        if members.keys().isdisjoint(_NAMES):
-            return resource
-        own = members.get(dialect.id_keyword)
-        if isinstance(own, str) and not (dialect.ref_alone and "$ref" in members):
-            self._is_uri(own, resource, f"{pointer}/{dialect.id_keyword}")
-        if "$dynamicAnchor" in dialect.keywords and isinstance(anchor := members.get("$dynamicAnchor"), str):
-            self.dynamic.setdefault(anchor, []).append(members)
-        if members.get("$recursiveAnchor") is True:
-            self.dynamic.setdefault("", []).append(members)
-        return self.uris.enter(Site(pointer, members), resource, dialect)
-
     def _resolve(self) -> None:
         """Follow every reference, including the references of the targets."""
         dynamic: list[tuple[JsonObject, str, str]] = []
         while self.references and not self.full:
-            uri, pointer, resource, source = self.references.popleft()
-            target = self.uris.find(uri)
+            uri, pointer, found = self.references.popleft()
+            source, target = found.schema, self.names.find(uri)
             if target is MISSING:
                 is_outside = "://" in uri or uri.startswith("file:")
                 expected = _INSIDE if is_outside else "a reference to an existing schema"
@@ -213,14 +180,18 @@ class _DocumentCheck:
             elif target is None:
                 times = _META_VISITS * _times(source)
                 self.reach.holds(self.numbers[id(source)], self.reach.add(pointer), times)
+            elif not (is_object(target) or isinstance(target, bool)):
+                self.faults.append(Fault(pointer, "a JSON Schema", found_in(target)))
             else:
-                self.walk(target, pointer, resource, self.dialects.get(resource, LATEST))
+                self._walk(self.names.walk(target, pointer, found.resource, found.dialect))
                 self._lead(source, target, pointer, at=pointer)
                 if not pointer.endswith("/$ref"):
                     dynamic.append((source, urldefrag(uri).fragment, pointer))
         for source, name, pointer in dynamic:  # the data selects one of the targets, so all targets count
-            for target in self.dynamic.get(name, ()):
-                self._lead(source, target, pointer)
+            mark, value = ("$dynamicAnchor", name) if name else ("$recursiveAnchor", True)
+            for one in self.names.known.values():
+                if one.schema.get(mark) == value:
+                    self._lead(source, one.schema, pointer)
 
     def _lead(self, source: JsonObject, target: object, pointer: str, *, at: str | None = None) -> None:
         """Record that the target of a reference, or an inner schema, applies to the same value."""
@@ -340,40 +311,33 @@ def relocate(document: Any, to: str, definitions: JsonObject, prefix: str) -> An
     return _Relocation(document, to, definitions, prefix).document() if is_object(document) else document
 
 
-class _Schema(NamedTuple):
-    """A schema of a relocation, with its new JSON pointer, the base URI of its references, and its dialect."""
-
-    members: JsonObject
-    to: str
-    resource: str
-    dialect: Dialect
-
-
 @final
 class _Relocation:
-    """A relocation. It collects every schema of the document by identity, and then rewrites each schema in place."""
+    """A relocation. It finds every schema of the document, and then rewrites each schema in place."""
 
     def __init__(self, root: JsonObject, to: str, definitions: JsonObject, prefix: str) -> None:
         self._root = root
         self._to = to
         self._definitions = definitions
         self._prefix = prefix
-        self._schemas: dict[int, _Schema] = {}
-        self._locations: dict[int, str] = {}
-        self._references = References(Site(to, root))
-        self._moved: dict[tuple[str, str], str] = {}  # the new pointers of the definitions, by keyword and name
+        self._references = References(Site("", root))
+        self._moved: dict[tuple[str, ...], str] = {}  # the new pointers of the definitions, by keyword and name
 
     def document(self) -> Any:
         """Return the rewritten document."""
-        dialect = dialect_of(self._root)
         hoisted = self._hoist()
-        self._walk(self._root, self._to, "", dialect)
-        for name, schema in hoisted.items():
-            self._walk(schema, pointer_to("/$defs", name), "", dialect)
-        self._follow(dialect)
-        rewritten = [(schema, self._pointers(schema)) for schema in self._schemas.values()]
-        for schema, pointers in rewritten:
-            _rewrite(schema, pointers)
+        schemas = self._references.known
+        self._references.enter(self._root)
+        waiting = [*schemas.values()]
+        while waiting:  # the targets outside all schema keywords, such as `#/components/City`
+            before = len(schemas)
+            for one in waiting:
+                for target, pointer in self._targets(one):
+                    self._references.enter(target, pointer or "", one.resource, one.dialect)
+            waiting = [*schemas.values()][before:]
+        rewritten = [(one, self._pointers(one)) for one in schemas.values()]
+        for one, pointers in rewritten:
+            _rewrite(one, pointers)
         for keyword in ("$defs", "definitions"):
             if is_object(self._root.get(keyword)):
                 del self._root[keyword]
@@ -391,67 +355,41 @@ class _Relocation:
                     new += "_"
                 hoisted[new] = schema
                 self._moved[keyword, name] = pointer_to("/$defs", new)
-                if is_object(schema):
-                    self._locations[id(schema)] = self._moved[keyword, name]
         return hoisted
 
-    def _walk(self, schema: object, to: str, resource: str, around: Dialect) -> None:
-        if not is_object(schema) or id(schema) in self._schemas:
-            return
-        dialect = dialect_of(schema, around)
-        resource = self._references.enter(Site(to, schema), resource, dialect)
-        self._schemas[id(schema)] = _Schema(schema, to, resource, dialect)
-        self._locations[id(schema)] = to
-        for keyword, at, inner in subschemas(schema, dialect):
-            below = at.removeprefix(pointer_to("", keyword))
-            location = pointer_to(to, _modern(schema, keyword, dialect)) + below
-            self._walk(inner, self._locations.get(id(inner), location), resource, dialect)
-
-    def _follow(self, dialect: Dialect) -> None:
-        """Walk through targets of references outside all schema keywords, such as `#/components/City`."""
-        waiting = list(self._schemas.values())
-        while waiting:
-            schema = waiting.pop()
-            for keyword in _REFERENCES:
-                target, to = self._target(schema, schema.members.get(keyword))
-                if is_object(target) and id(target) not in self._schemas and to is not None:
-                    known = set(self._schemas)
-                    self._walk(target, to, schema.resource, dialect)
-                    waiting += [found for at, found in self._schemas.items() if at not in known]
-
-    def _target(self, schema: _Schema, reference: object) -> tuple[Any, str | None]:
-        """Return the target of a reference and its new JSON pointer. The pointer of a metaschema is None."""
-        if not isinstance(reference, str):
-            return None, None
-        located = self._references.locate(absolute(schema.resource, reference))
-        if located is None:
-            return None, None
-        value, location, tokens = located[0].schema, located[0].pointer, located[1]
-        if value is self._root and tuple(tokens[:2]) in self._moved:
-            location = self._moved[tokens[0], tokens[1]]
-            value, tokens = value[tokens[0]][tokens[1]], tokens[2:]
-        for token in tokens:
-            known = self._schemas.get(id(value))
-            keyword = token if known is None else _modern(value, token, known.dialect)
-            value = value[int(token)] if is_array(value) else value[token]
-            location += pointer_to("", keyword)
-            if is_object(value):
-                location = self._locations.get(id(value), location)
-        return value, location
-
-    def _pointers(self, schema: _Schema) -> list[str]:
-        """Return the new references of a schema."""
-        pointers: list[str] = []
+    def _targets(self, found: Subschema) -> Iterator[tuple[Any, str | None]]:
+        """Iterate over the targets of the references of a schema, with their pointers. A metaschema has no pointer."""
         for keyword in _REFERENCES:
-            reference = schema.members.get(keyword)
-            if isinstance(reference, str) and keyword in schema.dialect.keywords:
-                _, location = self._target(schema, reference)
-                pointers.append(reference if location is None else "#" + quote(location, safe=_SAFE))
-        return pointers
+            reference = found.schema.get(keyword)
+            if isinstance(reference, str) and keyword in found.dialect.keywords:
+                located = self._references.locate(absolute(found.resource, reference))
+                if located is None:
+                    yield reference, None
+                else:
+                    start, tokens = located
+                    yield value_at(start.schema, tokens), start.pointer + pointer_of(tokens)
+
+    def _pointers(self, found: Subschema) -> list[str]:
+        """Return the new references of a schema."""
+        return [
+            target if pointer is None else "#" + quote(self._new(pointer), safe=_SAFE)
+            for target, pointer in self._targets(found)
+        ]
+
+    def _new(self, pointer: str) -> str:
+        """Return the pointer in the other document of a schema of this document."""
+        tokens, made, value = pointer_tokens(pointer), self._to, cast("Any", self._root)
+        if (moved := self._moved.get((*tokens[:2],))) is not None:
+            made, value, tokens = moved, value[tokens[0]][tokens[1]], tokens[2:]
+        for token in tokens:
+            known = self._references.known.get(id(value))
+            made = pointer_to(made, token if known is None else _modern(value, token, known.dialect))
+            value = value[int(token)] if is_array(value) else value[token]
+        return made
 
 
-def _rewrite(schema: _Schema, pointers: list[str]) -> None:
-    members = schema.members
+def _rewrite(schema: Subschema, pointers: list[str]) -> None:
+    members = schema.schema
     if schema.dialect.ref_alone and "$ref" in members:
         for keyword in [k for k in members if k not in ("$ref", *_BESIDE_REF, "$defs", "definitions")]:
             del members[keyword]

@@ -23,7 +23,7 @@ from fxai.schema.budget import REMEMBERED, Work
 from fxai.schema.constraint import MAKERS, number_of
 from fxai.schema.data import every_object, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
-from fxai.schema.location import MISSING, References, Site, absolute, subschemas
+from fxai.schema.location import MISSING, References, Site, absolute
 from fxai.schema.part import Check, Clause, Follow, Part, join
 
 _DYNAMIC: Final = frozenset(("$dynamicRef", "$recursiveRef"))
@@ -37,57 +37,34 @@ class Engine:
     Attributes:
         root: The part of the document itself.
         dialect: The dialect of the current schema during the compilation.
+        references: The schemas and the names of the document.
         is_dynamic: True if the target of a reference can depend on the way to it.
     """
 
     __slots__ = (
-        "_contexts",
         "_lock",
-        "_named",
         "_numbers",
         "_parts",
         "_pending",
-        "_references",
         "dialect",
         "is_dynamic",
+        "references",
         "root",
     )
 
     def __init__(self, document: Any, dialect: Dialect = LATEST) -> None:
         """Compile a valid document in its own dialect, or in `dialect`. Do not change the document afterwards."""
-        self._references = References(Site("", document))
-        self._contexts: dict[int, tuple[Dialect, str]] = {}
-        self._named: dict[tuple[str, str], Any] = {}
+        self.references: References = References(Site("", document))
         self._numbers: dict[Any, object] = {}
         self._parts: dict[int, Part] = {}
         self._pending: list[Part] = []
         self._lock = threading.RLock()
         self.is_dynamic: bool = dialect is LATEST and _is_dynamic(document)
         self.dialect: Dialect = dialect_of(document, dialect)
-        self._enter(document, "", "", self.dialect)
+        self.references.enter(document, dialect=self.dialect)
         self.root: Part = self.part(document)
 
     # ---- the schemas of the document
-
-    def _enter(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
-        """Store the dialect, the resource, and the names of a schema and of all schemas inside it."""
-        pending = [(schema, pointer, resource, dialect)]
-        while pending:
-            schema, pointer, resource, dialect = pending.pop()
-            if not is_object(schema) or id(schema) in self._contexts:
-                continue
-            dialect = dialect_of(schema, dialect)
-            resource = self._references.enter(Site(pointer, schema), resource, dialect)
-            self._contexts[id(schema)] = dialect, resource
-            if isinstance(anchor := schema.get("$dynamicAnchor"), str) and "$dynamicAnchor" in dialect.keywords:
-                self._named[resource, anchor] = schema
-            if schema.get("$recursiveAnchor") is True and "$recursiveAnchor" in dialect.keywords:
-                self._named[resource, ""] = schema
-            pending += [(inner, pointer + at, resource, dialect) for _, at, inner in subschemas(schema, dialect)]
-
-    def resource_of(self, schema: Any, default: str) -> str:
-        """Return the base URI of the references of a schema, or `default` for an unknown schema."""
-        return self._contexts.get(id(schema), (None, default))[1]
 
     def part(self, schema: Any) -> Part:
         """Return the compiled form of a schema of the document, or of a boolean."""
@@ -106,7 +83,8 @@ class Engine:
             known = Part(self, False, self.dialect, "")
             known.takes = _refuse
         if known is None:
-            dialect, resource = self._contexts.get(id(schema), (self.dialect, ""))
+            found = self.references.known.get(id(schema))
+            dialect, resource = (self.dialect, "") if found is None else (found.dialect, found.resource)
             known = Part(self, schema, dialect, resource)
             if is_object(schema):
                 known.takes = _late(known)
@@ -158,16 +136,15 @@ class Engine:
     def target(self, resource: str, reference: str) -> Any:
         """Return the target of a reference."""
         uri = absolute(resource, reference)
-        found = self._references.find(uri)
+        found = self.references.find(uri)
         base = urldefrag(uri).url
         if found is MISSING:
             return MISSING
         if found is None:  # a metaschema of `jsonschema`
             contents: Any = import_module("jsonschema_specifications").REGISTRY.contents(base)
-            self._enter(contents, f"metaschema {base}", base, dialect_of(contents))
-            found = self._references.find(uri)
-        if id(found) not in self._contexts:
-            self._enter(found, f"reference {uri}", base, self.dialect)
+            self.references.enter(contents, f"metaschema {base}", base, dialect_of(contents))
+            found = self.references.find(uri)
+        self.references.enter(found, f"reference {uri}", base, self.dialect)
         return found
 
     def follow(self, part: Part, reference: str) -> Follow:
@@ -185,8 +162,8 @@ class Engine:
 
         def find(work: Work | None) -> Part:
             for resource in () if work is None else work.resources:
-                if (resource, name) in self._named:
-                    return self.part(self._named[resource, name])
+                if (named := self.references.dynamic(resource, name)) is not None:
+                    return self.part(named)
             return first
 
         return find
@@ -201,9 +178,9 @@ class Engine:
         def find(work: Work | None) -> Part:
             found = first
             for resource in () if work is None else reversed(work.resources):
-                if (resource, "") not in self._named:
+                if (named := self.references.dynamic(resource, "")) is None:
                     break
-                found = self.part(self._named[resource, ""])
+                found = self.part(named)
             return found
 
         return find

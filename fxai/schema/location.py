@@ -13,7 +13,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, final
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -67,17 +68,24 @@ class Subschema(msgspec.Struct, frozen=True):
         pointer: The JSON pointer from the root of the document.
         schema: The schema.
         dialect: The dialect of the schema.
+        resource: The base URI of the references in the schema.
+        inside: The schemas directly inside the schema, as `subschemas` returns them.
         keyword: The keyword that contains the schema. Empty at the root.
-        name: The name of the property, or None if the schema is not the schema of a property.
         around: The enclosing schemas that apply to the same value, the nearest schema first.
     """
 
     pointer: str
     schema: JsonObject
     dialect: Dialect
+    resource: str
+    inside: tuple[tuple[str, str, Any], ...]
     keyword: str = ""
-    name: str | None = None
     around: tuple[JsonObject, ...] = ()
+
+    @property
+    def name(self) -> str | None:
+        """The name of the property, or None if the schema is not the schema of a property."""
+        return pointer_tokens(self.pointer)[-1] if self.keyword == "properties" else None
 
 
 def walk(document: Any) -> Iterator[Subschema]:
@@ -90,24 +98,11 @@ def walk(document: Any) -> Iterator[Subschema]:
     ['', '/properties/a', '/properties/a/items']
     """
     if not is_object(document):
-        return
+        return iter(())
+    names, defined = References(Site("", document)), document.get("$defs")
     bare = {keyword: value for keyword, value in document.items() if keyword != "$defs"}
-    pending = [Subschema("", document, _known_dialect(document, LATEST))]
-    for _ in range(MAX_SCHEMAS):
-        if not pending:
-            return
-        outer = pending.pop()
-        yield outer
-        if outer.pointer.count("/") > _MOST_FOLLOWED or len(outer.pointer) > MAX_POINTER:
-            continue
-        inside: list[Subschema] = []
-        for keyword, at, inner in subschemas(outer.schema, outer.dialect):
-            if is_object(inner) and not (keyword == "$defs" and inner == bare):
-                around = (outer.schema, *outer.around) if keyword in _AT_SAME_VALUE else ()
-                name = pointer_tokens(at)[-1] if keyword == "properties" else None
-                dialect = _known_dialect(inner, outer.dialect)
-                inside.append(Subschema(outer.pointer + at, inner, dialect, keyword, name, around))
-        pending += reversed(inside)
+    copies = [inner for inner in (defined.values() if is_object(defined) else ()) if inner == bare]
+    return islice(names.walk(document, skip=map(id, copies)), MAX_SCHEMAS)
 
 
 def _known_dialect(schema: JsonObject, around: Dialect) -> Dialect:
@@ -217,32 +212,66 @@ Location = tuple[Site, ...]
 
 @final
 class References:
-    """The names of the schemas of a document, such as `$id` and `$anchor`, and the targets of references.
+    """The schemas of a document, with their names, such as `$id` and `$anchor`, and the targets of references.
 
-    fxai fetches nothing. `of` enters the names of a whole document. A walk through a document can also enter each name
-    with `enter`.
+    fxai fetches nothing.
+
+    Attributes:
+        known: The schemas that a walk has reached, by identity.
 
     >>> city = {"$id": "city", "$anchor": "name", "type": "string"}
     >>> References.of({"$defs": {"a": city}}).find("city#name")["type"]
     'string'
     """
 
-    __slots__ = ("_anchors", "_nested", "_resources")
+    __slots__ = ("_anchors", "_resources", "known")
 
     def __init__(self, root: Site) -> None:
+        self.known: dict[int, Subschema] = {}
         self._resources: dict[str, Site] = {"": root}
         self._anchors: dict[tuple[str, str], Site] = {}
-        self._nested: dict[str, str] = {}
 
     @staticmethod
     def of(document: Any) -> References:
         """Return the references of a whole document."""
         made = References(Site("", document))
-        for inner in walk(document) if names_inside([document]) else ():
-            made.enter(Site(inner.pointer, inner.schema), made.resource_at(inner.pointer), inner.dialect)
+        if names_inside([document]):
+            made.enter(document)
         return made
 
-    def enter(self, site: Site, resource: str, dialect: Dialect) -> str:
+    def enter(self, schema: Any, pointer: str = "", resource: str = "", dialect: Dialect = LATEST) -> None:
+        """Walk through a schema to the end."""
+        for _ in self.walk(schema, pointer, resource, dialect):
+            pass
+
+    def walk(
+        self, schema: Any, pointer: str = "", resource: str = "", dialect: Dialect = LATEST, skip: Iterable[int] = ()
+    ) -> Iterator[Subschema]:
+        """Iterate over a schema and the schemas inside it that are objects, each only once, and record their names.
+
+        Args:
+            schema: The schema.
+            pointer: The JSON pointer of the schema. Default: the root.
+            resource: The base URI of the references around the schema. Default: empty.
+            dialect: The dialect around the schema. The walk ignores an unknown `$schema`. Default: 2020-12.
+            skip: The identities of schemas that the walk does not enter. Default: none.
+        """
+        skipped = frozenset(skip)
+        pending: list[tuple[Any, str, Subschema | None, str]] = [(schema, pointer, None, "")]
+        while pending:
+            schema, pointer, outer, keyword = pending.pop()
+            if not is_object(schema) or id(schema) in self.known or id(schema) in skipped:
+                continue
+            own = _known_dialect(schema, dialect if outer is None else outer.dialect)
+            base = self._name(Site(pointer, schema), resource if outer is None else outer.resource, own)
+            around = () if outer is None or keyword not in _AT_SAME_VALUE else (outer.schema, *outer.around)
+            inside = (*subschemas(schema, own),)
+            found = self.known[id(schema)] = Subschema(pointer, schema, own, base, inside, keyword, around)
+            yield found
+            if pointer.count("/") <= _MOST_FOLLOWED and len(pointer) <= MAX_POINTER:
+                pending += [(inner, pointer + at, found, keyword) for keyword, at, inner in reversed(inside)]
+
+    def _name(self, site: Site, resource: str, dialect: Dialect) -> str:
         """Record the names of a schema. Return the base URI of the references in the schema and inside it."""
         own = site.schema.get(dialect.id_keyword)
         hidden = dialect.ref_alone and "$ref" in site.schema
@@ -251,7 +280,6 @@ class References:
             if uri != resource or not fragment:
                 resource = uri
                 self._resources.setdefault(resource, site)
-                self._nested[site.pointer] = resource
             if fragment:
                 self._anchors[resource, fragment] = site
         for keyword in ("$anchor", "$dynamicAnchor"):
@@ -259,11 +287,10 @@ class References:
                 self._anchors[resource, anchor] = site
         return resource
 
-    def resource_at(self, pointer: str) -> str:
-        """Return the base URI of the references in a schema. It is empty if the document has no URI."""
-        while pointer and pointer not in self._nested:
-            pointer = pointer.rpartition("/")[0]
-        return self._nested.get(pointer, "")
+    def resource_of(self, schema: object, default: str = "") -> str:
+        """Return the base URI of the references in a schema, or `default` for an unknown schema."""
+        known = self.known.get(id(schema))
+        return default if known is None else known.resource
 
     def locate(self, uri: str) -> tuple[Site, list[str]] | None:
         """Return the named schema of an absolute reference, and the path from it. Return None for an unknown name."""
@@ -274,6 +301,12 @@ class References:
             return None if named is None else (named, [])
         start = self._resources.get(resource)
         return None if start is None else (start, pointer_tokens(fragment))
+
+    def dynamic(self, resource: str, name: str) -> JsonObject | None:
+        """Return the schema of a resource with a `$dynamicAnchor`, or with `$recursiveAnchor` if the name is empty."""
+        site = self._anchors.get((resource, name)) if name else self._resources.get(resource)
+        mark, value = ("$dynamicAnchor", name) if name else ("$recursiveAnchor", True)
+        return site.schema if site is not None and site.get(mark) == value else None
 
     def find(self, uri: str) -> Any:
         """Return the target of an absolute reference, None for a bundled metaschema, or `MISSING` without a target."""
@@ -326,7 +359,6 @@ class DocumentReader:
         """The budget. The methods raise an `ExhaustedError` if they exceed it."""
         self._evaluated: dict[str, Container[str]] = {}
         self._references = References.of(document)
-        self._base = urldefrag(str(self.root.get(self.dialect.id_keyword, ""))).url
 
     def follow(self, site: Site) -> Site:
         """Return the target of the `$ref` of a site.
@@ -335,17 +367,9 @@ class DocumentReader:
             LocationError: If the reader does not support the reference, or if the target does not exist.
         """
         reference: str = site.get("$ref")
-        own = self._references.resource_at("")
-        if self._references.resource_at(site.pointer) != own:
-            raise LocationError(
-                site.pointer, "$ref", f"{reference!r} is relative to an inner `$id`, so remove the `$id`"
-            )
-        base, fragment = urldefrag(reference)
-        if base not in ("", self._base):
-            raise LocationError(site.pointer, "$ref", f"{reference!r} names a schema by its URI, so refer to $defs")
-        located = self._references.locate(f"{own}#{fragment}")
+        located = self._references.locate(absolute(self._references.resource_of(site.schema), reference))
         if located is None:
-            raise LocationError(site.pointer, "$ref", f"{reference!r} names an unknown anchor, so refer to $defs")
+            raise LocationError(site.pointer, "$ref", f"{reference!r} names a schema outside, so refer to $defs")
         found, tokens = located
         try:
             for token in tokens:

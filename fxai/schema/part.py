@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from fxai.schema.budget import ExhaustedError, Work, new_stack
 from fxai.schema.dialect import Dialect
 from fxai.schema.pattern import PatternTimeoutError
+
+if TYPE_CHECKING:
+    from fxai.schema.engine import Engine
 
 Check: TypeAlias = Callable[[Any, Work], bool]
 """A function that returns True if a value is valid. It can raise `ExhaustedError` and `PatternTimeoutError`."""
@@ -165,33 +168,6 @@ Follow: TypeAlias = "Callable[[Work | None], Part]"
 """A function that returns the target of a reference in the current decision."""
 
 
-class Checks(Protocol):
-    """The part of an engine that the keywords of a document use."""
-
-    dialect: Dialect
-
-    def of(self, schema: object, /) -> Part:
-        """Return the part of a schema inside the schema that the engine currently compiles."""
-        ...
-
-    def part(self, schema: object, /) -> Part:
-        """Return the compiled form of a schema of the document."""
-        ...
-
-    def number(self, value: object, /) -> object:
-        """Return the number of a constant."""
-
-    def number_in(self, value: object, work: Work, /) -> object:
-        """Return the number of a value of the data."""
-
-    def resource_of(self, schema: object, default: str, /) -> str:
-        """Return the base URI of the references in a schema."""
-        ...
-
-    def target(self, resource: str, reference: str, /) -> Any:
-        """Return the target of a reference."""
-
-
 @final
 class Part:
     """A compiled schema of a document.
@@ -212,8 +188,8 @@ class Part:
 
     __slots__ = ("clauses", "dialect", "engine", "follows", "free", "resource", "rules", "schema", "takes", "words")
 
-    def __init__(self, engine: Checks, schema: Any, dialect: Dialect, resource: str) -> None:
-        self.engine: Checks = engine
+    def __init__(self, engine: Engine, schema: Any, dialect: Dialect, resource: str) -> None:
+        self.engine: Engine = engine
         self.schema: Any = schema
         self.dialect: Dialect = dialect
         self.resource: str = resource

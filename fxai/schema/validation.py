@@ -86,10 +86,10 @@ class Breach(msgspec.Struct, frozen=True, eq=False):
         for _ in range(_MOST_FOLLOWED):
             if not is_object(schema) or "$ref" not in schema:
                 break
-            resource = engine.resource_of(schema, resource)
+            resource = engine.references.resource_of(schema, resource)
             beside = {} if self.part.dialect.ref_alone else {key: schema[key] for key in schema if key != "$ref"}
             schema = engine.target(resource, schema["$ref"])
-            resource = engine.resource_of(schema, resource)
+            resource = engine.references.resource_of(schema, resource)
             schema = {**schema, **beside} if is_object(schema) and beside else schema
         return schema
 

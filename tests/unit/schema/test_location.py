@@ -96,7 +96,7 @@ def test_a_target_is_found_through_references_to_references() -> None:
 
 def test_references_know_each_schema_by_its_address_and_its_anchors() -> None:
     """An address inside another one is relative to it; pointers start at the schema that has the address."""
-    inner = {"$id": "inner", "$defs": {"x": {"$anchor": "x", "type": "string"}}}
+    inner: dict[str, Any] = {"$id": "inner", "$defs": {"x": {"$anchor": "x", "type": "string"}}}
     document = {"$id": "http://example.org/root", "$anchor": "top", "$defs": {"inner": inner}}
     found = References.of(document)
 
@@ -107,8 +107,8 @@ def test_references_know_each_schema_by_its_address_and_its_anchors() -> None:
     assert found.find("http://example.org/root#x") is MISSING
     assert found.find("http://example.org/elsewhere") is MISSING
     assert found.find(DRAFT_7) is None
-    assert found.resource_at("/$defs/inner/$defs/x") == "http://example.org/inner"
-    assert found.resource_at("/$defs") == "http://example.org/root"
+    assert found.resource_of(inner["$defs"]["x"]) == "http://example.org/inner"
+    assert found.resource_of(document) == "http://example.org/root"
 
 
 def test_an_address_beside_an_old_reference_counts_for_nothing() -> None:
@@ -118,7 +118,7 @@ def test_an_address_beside_an_old_reference_counts_for_nothing() -> None:
 
     assert found.find("hidden") is MISSING
     assert found.find("#b") == {"$id": "#b"}
-    assert found.resource_at("/definitions/a") == found.resource_at("/definitions/b") == ""
+    assert {one.resource for one in found.known.values()} == {""}
 
 
 def test_names_are_looked_for_everywhere_inside() -> None:
@@ -149,11 +149,11 @@ def test_a_place_is_read_as_one_flat_conjunction() -> None:
         ({"$ref": "#nowhere"}, "$ref"),
         ({"$dynamicRef": "#a"}, "$dynamicRef"),
         ({"$recursiveRef": "#"}, "$recursiveRef"),
-        ({"allOf": [{"$id": "other", "$ref": "#"}]}, "$ref"),
+        ({"allOf": [{"$id": "other", "$ref": "#/$defs/a"}], "$defs": {"a": {}}}, "$ref"),
     ],
 )
 def test_what_cannot_be_followed_is_told_with_its_place(schema: dict[str, Any], keyword: str) -> None:
-    """A reader follows references by pointers and anchors of the document's own address alone."""
+    """A reader follows references inside the document alone; a reference starts at the `$id` around it."""
     reader = DocumentReader(schema)
 
     with pytest.raises(LocationError) as raised:
