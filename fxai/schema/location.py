@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, final
 from urllib.parse import unquote, urldefrag, urljoin
@@ -32,7 +33,7 @@ _SILENT: Final = frozenset(
     ("$schema", "$id", "id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary", "readOnly", "writeOnly")
 )
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
-_NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor")
+_NAMES: Final = frozenset(("$id", "id", "$anchor", "$dynamicAnchor"))
 _AT_SAME_VALUE: Final = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"))
 _INDEX: Final = "0|[1-9][0-9]{0,8}"
 _MOST_FOLLOWED: Final = 200  # the maximum number of consecutive references, and of levels of schemas
@@ -105,13 +106,6 @@ def walk(document: Any) -> Iterator[Subschema]:
     return islice(names.walk(document, skip=map(id, copies)), MAX_SCHEMAS)
 
 
-def _known_dialect(schema: JsonObject, around: Dialect) -> Dialect:
-    try:
-        return dialect_of(schema, around)
-    except SchemaError:
-        return around
-
-
 # ---- targets of references
 
 
@@ -155,7 +149,7 @@ def absolute(resource: str, reference: str) -> str:
 
 def names_inside(document: Any) -> bool:
     """Return True if schemas inside a document can have names, such as `$id` and `$anchor`."""
-    return any(one is not document and not one.keys().isdisjoint(_NAMES) for one in every_object(document))
+    return any(one is not document and not _NAMES.isdisjoint(one) for one in every_object(document))
 
 
 @final
@@ -262,8 +256,11 @@ class References:
             schema, pointer, outer, keyword = pending.pop()
             if not is_object(schema) or id(schema) in self.known or id(schema) in skipped:
                 continue
-            own = _known_dialect(schema, dialect if outer is None else outer.dialect)
-            base = self._name(Site(pointer, schema), resource if outer is None else outer.resource, own)
+            base, own = (resource, dialect) if outer is None else (outer.resource, outer.dialect)
+            if "$schema" in schema or not _NAMES.isdisjoint(schema):
+                with suppress(SchemaError):
+                    own = dialect_of(schema, own)
+                base = self._name(Site(pointer, schema), base, own)
             around = () if outer is None or keyword not in _AT_SAME_VALUE else (outer.schema, *outer.around)
             inside = (*subschemas(schema, own),)
             found = self.known[id(schema)] = Subschema(pointer, schema, own, base, inside, keyword, around)
