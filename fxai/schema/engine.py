@@ -20,11 +20,10 @@ from typing import Any, Final, final
 from urllib.parse import urldefrag
 
 from fxai.schema.budget import REMEMBERED, Work
-from fxai.schema.constraint import MAKERS, number_of
 from fxai.schema.data import every_object, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
 from fxai.schema.location import MISSING, References, Site, absolute
-from fxai.schema.part import Check, Clause, Follow, Part, join
+from fxai.schema.part import MAKERS, Check, Clause, Follow, Part, join, number_of
 
 _DYNAMIC: Final = frozenset(("$dynamicRef", "$recursiveRef"))
 _META: Final = "https://json-schema.org/draft/20"  # the metaschemas with dynamic references
@@ -105,7 +104,7 @@ class Engine:
         try:
             for keyword, rule in part.schema.items():
                 self._add(part, keyword, rule)
-            check, part.free = join(part.clauses.values())
+            check, part.free, part.rules = join(part.clauses)
             part.takes = _within(part.resource, check) if self.is_dynamic else check
         finally:
             self.dialect = around

@@ -23,7 +23,6 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, ExhaustedError, Work, new_stack
-from fxai.schema.constraint import Converter
 from fxai.schema.data import JsonObject, is_array, is_object, is_same
 from fxai.schema.dialect import CONVERTS
 from fxai.schema.engine import UnresolvedError
@@ -40,7 +39,7 @@ from fxai.schema.fault import (
     quantity,
 )
 from fxai.schema.parsing import too_deep
-from fxai.schema.part import TYPES, Check, Clause, Part, kind_of, never
+from fxai.schema.part import Converter, Part, kind_of, never
 from fxai.schema.pattern import PatternTimeoutError, in_time
 
 _VISIT: Final = 20  # the steps of a visit of a refused value
@@ -134,7 +133,7 @@ class Finder(Work, eq=False):
             return
         if len(self.found) >= MAX_FAULTS:
             raise EnoughError
-        rules = (part.rules or rules_of(part)).get(kind, ())
+        rules = part.rules.get(kind, ())
         only = rules[0] if len(rules) == 1 and rules[0][1] is never else None
         if only is None:
             try:
@@ -161,9 +160,8 @@ class Finder(Work, eq=False):
             return
         found, before, entered = self.found, len(self.found), len(self.resources)
         self.resources.append(part.resource)
-        rules = part.rules or rules_of(part)
         try:
-            for keyword, check, clause in rules.get(value.__class__) or rules[kind_of(value)]:
+            for keyword, check, clause in part.rules.get(value.__class__) or part.rules[kind_of(value)]:
                 count = len(found)
                 try:
                     if clause.visits is not None:
@@ -217,18 +215,6 @@ class Finder(Work, eq=False):
             self.unions -= 1
         if all(branches) or not self.integers:  # otherwise, an alternative accepts the value with integers
             around.append(Breach(keyword, part, pointer, value, branches=(*branches,)))
-
-
-def rules_of(part: Part) -> Mapping[type, tuple[tuple[str, Check, Clause], ...]]:
-    """Return the keywords of a part that can refuse a value, by the type of the value. Store them in the part."""
-    made: dict[type, tuple[tuple[str, Check, Clause], ...]] = dict.fromkeys(TYPES, ())
-    if part.schema is False:
-        made = dict.fromkeys(TYPES, (("false", never, Clause()),))
-    for keyword, clause in part.clauses.items():
-        for tp, check in clause.by_type.items():
-            made[tp] += ((keyword, check, clause),)
-    part.rules = made
-    return made
 
 
 # ---- the words of a breach
