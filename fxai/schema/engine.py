@@ -104,7 +104,7 @@ class Engine:
         try:
             for keyword, rule in part.schema.items():
                 self._add(part, keyword, rule)
-            check, part.free, part.rules = join(part.clauses)
+            check, part.free = join(part.clauses.values())
             part.takes = _within(part.resource, check) if self.is_dynamic else check
         finally:
             self.dialect = around

@@ -6,7 +6,7 @@ number to each distinct value. It determines the number of each array and object
 
 >>> kinds = Clause()
 >>> kinds.only("integer")
->>> check, free, _ = join({"type": kinds})
+>>> check, free = join([kinds])
 >>> check(3, Work()), check("3", Work()), sorted(tp.__name__ for tp in free)
 (True, False, ['float', 'int'])
 >>> work, constants = Work(9), {}
@@ -124,25 +124,18 @@ Visits: TypeAlias = "Callable[[Any, Work], Iterable[Visit]]"
 """A function that yields the visits of a value."""
 
 
-Rule: TypeAlias = "tuple[str, Check, Clause]"
-"""A keyword that can refuse a value, with its check."""
-
-
-def join(clauses: Mapping[str, Clause]) -> tuple[Check, frozenset[type], dict[type, tuple[Rule, ...]]]:
-    """Return the check of multiple keywords, the types whose values it always accepts, and the rules by type."""
-    rules: dict[type, tuple[Rule, ...]] = dict.fromkeys(TYPES, ())
+def join(clauses: Iterable[Clause]) -> tuple[Check, frozenset[type]]:
+    """Return the check of multiple keywords, and the types whose values it always accepts."""
     table: dict[type, tuple[Check, ...]] = dict.fromkeys(TYPES, ())
     weight = 1
-    for keyword, clause in clauses.items():
+    for clause in clauses:
         weight += clause.weight
         for tp, check in clause.by_type.items():
-            rules[tp] += ((keyword, check, clause),)
             table[tp] = _REFUSED if check is never or table[tp] is _REFUSED else (*table[tp], check)
-    return _all(table, weight), frozenset(tp for tp, checks in table.items() if not checks), rules
+    return _all(table, weight), frozenset(tp for tp, checks in table.items() if not checks)
 
 
 _REFUSED: Final[tuple[Check, ...]] = (never,)
-_NO_VALUE: Final[Mapping[type, tuple[Rule, ...]]] = dict.fromkeys(TYPES, (("false", never, Clause()),))
 
 
 def _all(table: Mapping[type, tuple[Check, ...]], weight: int) -> Check:
@@ -195,7 +188,7 @@ class Part:
         free: The types whose values are always valid.
         clauses: The checks of each keyword that restricts values.
         follows: The functions that return the targets of the references.
-        rules: The keywords that can refuse a value, by the type of the value.
+        rules: The keywords that can refuse a value with their checks, by the type of the value. See `rules_of`.
         words: The expectations in messages, by keyword.
     """
 
@@ -210,7 +203,7 @@ class Part:
         self.free: frozenset[type] = frozenset(TYPES if schema is True else ())
         self.clauses: dict[str, Clause] = {}
         self.follows: tuple[Follow, ...] = ()
-        self.rules: Mapping[type, tuple[Rule, ...]] = _NO_VALUE
+        self.rules: dict[type, tuple[tuple[str, Check, Clause], ...]] = {}
         self.words: dict[str, str] = {}
 
     def accepts(self, value: object) -> bool:
@@ -231,6 +224,16 @@ class Part:
             work: The current decision. Its `resources` select the target of a dynamic reference. Default: None.
         """
         return (follow(work) for follow in self.follows)
+
+
+def rules_of(part: Part) -> Mapping[type, tuple[tuple[str, Check, Clause], ...]]:
+    """Return the keywords of a part that can refuse a value, by the type of the value. Store them in the part."""
+    if not part.rules:
+        part.rules = dict.fromkeys(TYPES, () if part.clauses else (("false", never, Clause()),))
+        for keyword, clause in part.clauses.items():
+            for tp, check in clause.by_type.items():
+                part.rules[tp] += ((keyword, check, clause),)
+    return part.rules
 
 
 # ---- keywords
@@ -661,17 +664,17 @@ def _evaluated(part: Part, value: Any, work: Work, *, beside: bool = False) -> C
     if isinstance(schema, bool):
         return ()
     work.take(1 + (len(value) + len(schema)) // _LIST)
-    own = _own_names if is_object(value) else _own_items
-    unevaluated = "unevaluatedProperties" if is_object(value) else "unevaluatedItems"
-    found = None if unevaluated in schema and not beside else own(part, value, work)
+    everything: Collection[Any] = value if is_object(value) else range(len(value))
+    own, keyword = (_own_names, "unevaluatedProperties") if is_object(value) else (_own_items, "unevaluatedItems")
+    found = None if keyword in schema and not beside else own(part, value, work)
     if found is None:
-        return value if is_object(value) else range(len(value))
+        return everything
     for inner in _at_same_value(part, value, work):
         found.update(_evaluated(inner, value, work))
     return found
 
 
-def _own_names(part: Part, value: JsonObject, work: Work) -> set[Any] | None:
+def _own_names(part: Part, value: Any, work: Work) -> set[Any] | None:
     """Return the names that the keywords of a schema evaluate. None for all names."""
     schema = part.schema
     if "additionalProperties" in schema:
@@ -684,7 +687,7 @@ def _own_names(part: Part, value: JsonObject, work: Work) -> set[Any] | None:
     }
 
 
-def _own_items(part: Part, value: JsonArray, work: Work) -> set[Any] | None:
+def _own_items(part: Part, value: Any, work: Work) -> set[Any] | None:
     """Return the indices that the keywords of a schema evaluate. None for all indices."""
     schema = part.schema
     items = schema.get("items")

@@ -39,7 +39,7 @@ from fxai.schema.fault import (
     quantity,
 )
 from fxai.schema.parsing import too_deep
-from fxai.schema.part import Converter, Part, kind_of, never
+from fxai.schema.part import Converter, Part, kind_of, never, rules_of
 from fxai.schema.pattern import PatternTimeoutError, in_time
 
 _VISIT: Final = 20  # the steps of a visit of a refused value
@@ -133,7 +133,7 @@ class Finder(Work, eq=False):
             return
         if len(self.found) >= MAX_FAULTS:
             raise EnoughError
-        rules = part.rules.get(kind, ())
+        rules = (part.rules or rules_of(part)).get(kind, ())
         only = rules[0] if len(rules) == 1 and rules[0][1] is never else None
         if only is None:
             try:
@@ -160,8 +160,9 @@ class Finder(Work, eq=False):
             return
         found, before, entered = self.found, len(self.found), len(self.resources)
         self.resources.append(part.resource)
+        rules = part.rules or rules_of(part)
         try:
-            for keyword, check, clause in part.rules.get(value.__class__) or part.rules[kind_of(value)]:
+            for keyword, check, clause in rules.get(value.__class__) or rules[kind_of(value)]:
                 count = len(found)
                 try:
                     if clause.visits is not None:
