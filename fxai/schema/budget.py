@@ -6,12 +6,9 @@ code follows its references. Later work on the document counts its steps: valida
 strict forms, grammars, and generated data. Only this module defines the numbers.
 `docs/reference/schema/limits.md` lists them.
 
->>> doubling = Reach()
->>> levels = [doubling.add(f"/$defs/level{level}") for level in range(20)]
->>> for upper, lower in zip(levels, levels[1:]):
-...     doubling.holds(upper, lower, times=2)
->>> str(doubling.excess())
-'/$defs/level6: expected at most 10000 schemas that apply to one value, including references, found more'
+>>> work = Work(2)
+>>> work.take(), work.take(), work.left
+(None, None, 0)
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from contextvars import copy_context
-from typing import Any, Final, TypeVar, final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -91,10 +88,6 @@ class Work(msgspec.Struct, eq=False):
         searches: The `Matcher` of the patterns, or None before the first search.
         suspects: The only items of an array that can be invalid, by the identity of the array. None for an enclosing
             value. In an array without suspects, every item can be invalid.
-
-    >>> work = Work(2)
-    >>> work.take(), work.take(), work.left
-    (None, None, 0)
     """
 
     left: int = MAX_STEPS
@@ -201,65 +194,3 @@ def new_stack(work: Callable[[], _R]) -> _R:
     if raised:
         raise raised[0]
     return given[0]
-
-
-# ---- the schemas that apply to one value
-
-
-@final
-class Reach:
-    """A graph of the schemas in a document. Its edges lead to other schemas that apply to the same value."""
-
-    __slots__ = ("_edges", "_pointers")
-
-    def __init__(self) -> None:
-        self._pointers: list[str] = []
-        self._edges: list[list[tuple[int, int, str | None]]] = []
-
-    def add(self, pointer: str) -> int:
-        """Add a schema with its JSON pointer. Return the number of the schema."""
-        self._pointers.append(pointer)
-        self._edges.append([])
-        return len(self._pointers) - 1
-
-    def holds(self, schema: int, other: int, times: int = 1, at: str | None = None) -> None:
-        """Record that a validation by one schema applies another schema to the same value.
-
-        Args:
-            schema: The number of the schema.
-            other: The number of the other schema.
-            times: The number of times that the schema applies the other schema. Default: 1.
-            at: The JSON pointer of the reference or of the other schema. None if the data selects the other schema.
-        """
-        self._edges[schema].append((other, times, at))
-
-    def excess(self) -> Fault | None:
-        """Return the error for a cycle or for a graph beyond the budget, or None."""
-        count = len(self._edges)
-        visits, levels = [0] * count, [0] * count
-        is_open, is_done = [False] * count, [False] * count
-        for start in range(count):
-            trail = [] if is_done[start] else [(start, iter(self._edges[start]))]
-            while trail:
-                number, edges = trail[-1]
-                is_open[number] = True
-                for other, _, at in edges:
-                    if is_open[other] and at is not None:
-                        return Fault(at, "a reference without a cycle", "a cycle of references")
-                    if not (is_open[other] or is_done[other]):
-                        trail.append((other, iter(self._edges[other])))
-                        break
-                else:
-                    trail.pop()
-                    is_open[number], is_done[number] = False, True
-                    visits[number] = 1 + sum(times * visits[other] for other, times, _ in self._edges[number])
-                    levels[number] = 1 + max((levels[other] for other, *_ in self._edges[number]), default=0)
-                    if visits[number] > MAX_VISITS:
-                        return Fault(self._pointers[number], _VISITS, "more")
-                    if levels[number] > MAX_LEVELS:
-                        return Fault(self._pointers[number], _NESTED, "more")
-        return None
-
-
-_VISITS: Final = f"at most {MAX_VISITS} schemas that apply to one value, including references"
-_NESTED: Final = f"at most {MAX_LEVELS} levels of schemas that apply to one value"

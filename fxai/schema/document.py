@@ -20,6 +20,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import quote, urldefrag
 
@@ -28,7 +29,7 @@ from fxai.schema.budget import (
     MAX_PATTERN,
     MAX_POINTER,
     MAX_SCHEMAS,
-    Reach,
+    MAX_VISITS,
     Work,
     deeper_than,
 )
@@ -77,9 +78,14 @@ class _DocumentCheck:
     def __init__(self, document: Any, *, shapes: bool) -> None:
         self.document = document
         self.shapes = shapes
-        self.reach = Reach()
         self.faults: list[Fault] = []
         self.numbers: dict[int, int] = {}
+        self.pointers: list[str] = []
+        self.applied: list[list[tuple[int, int, str | None]]] = []
+        """By the number of a schema: the other schemas that apply to the same value, how often, and the reference.
+
+        The reference is None if the data selects the other schema.
+        """
         self.names = References(Site("", document))
         self.references: deque[tuple[str, str, Subschema]] = deque()
         self.patterns: set[str] = set()
@@ -90,9 +96,8 @@ class _DocumentCheck:
         """Walk through the document and the targets of its references. Return the errors."""
         self._walk(self.names.walk(self.document))
         self._resolve()
-        if not self.full and (excess := self.reach.excess()) is not None:
-            self.faults.append(excess)
-        return tuple(dict.fromkeys(self.faults))
+        excess = () if self.full else islice(self._excess(), 1)
+        return tuple(dict.fromkeys((*self.faults, *excess)))
 
     def _walk(self, found: Iterable[Subschema]) -> None:
         """Check a schema and all schemas inside it."""
@@ -130,12 +135,17 @@ class _DocumentCheck:
         """Return the number of a schema. Add the schema to the graph if it is new."""
         number = self.numbers.get(id(schema))
         if number is None:
-            number = self.numbers[id(schema)] = self.reach.add(pointer)
+            number = self.numbers[id(schema)] = self._add(pointer)
             if len(pointer) > MAX_POINTER:
                 self._stop(pointer[: max(pointer.rfind("/", 0, 200), 0)], _POINTERS)
             elif number >= MAX_SCHEMAS:
                 self._stop(pointer, f"at most {MAX_SCHEMAS} schemas in one document")
         return number
+
+    def _add(self, pointer: str) -> int:
+        self.pointers.append(pointer)
+        self.applied.append([])
+        return len(self.pointers) - 1
 
     def _stop(self, pointer: str, expected: str) -> None:
         """Stop the check, because the document is beyond the budget."""
@@ -179,7 +189,7 @@ class _DocumentCheck:
                 self.faults.append(Fault(pointer, expected, found_in(source[pointer_tokens(pointer)[-1]])))
             elif target is None:
                 times = _META_VISITS * _times(source)
-                self.reach.holds(self.numbers[id(source)], self.reach.add(pointer), times)
+                self.applied[self.numbers[id(source)]].append((self._add(pointer), times, None))
             elif not (is_object(target) or isinstance(target, bool)):
                 self.faults.append(Fault(pointer, "a JSON Schema", found_in(target)))
             else:
@@ -187,18 +197,48 @@ class _DocumentCheck:
                 self._lead(source, target, pointer, at=pointer)
                 if not pointer.endswith("/$ref"):
                     dynamic.append((source, urldefrag(uri).fragment, pointer))
+        named: dict[object, list[JsonObject]] = {}
+        for one in self.names.known.values() if dynamic else ():
+            named.setdefault(str(one.schema.get("$dynamicAnchor", "")), []).append(one.schema)
         for source, name, pointer in dynamic:  # the data selects one of the targets, so all targets count
-            mark, value = ("$dynamicAnchor", name) if name else ("$recursiveAnchor", True)
-            for one in self.names.known.values():
-                if one.schema.get(mark) == value:
-                    self._lead(source, one.schema, pointer)
+            for target in named.get(name, ()):
+                if name or target.get("$recursiveAnchor") is True:
+                    self._lead(source, target, pointer)
 
     def _lead(self, source: JsonObject, target: object, pointer: str, *, at: str | None = None) -> None:
         """Record that the target of a reference, or an inner schema, applies to the same value."""
         if is_object(target) and not self.full:
-            self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source), at)
+            self.applied[self.numbers[id(source)]].append((self._number(target, pointer), _times(source), at))
+
+    def _excess(self) -> Iterator[Fault]:
+        """Iterate over the errors of cycles, and of schemas that apply too many schemas to one value."""
+        visits, levels, is_open = dict[int, int](), dict[int, int](), set[int]()
+        for start in range(len(self.applied)):
+            trail = [] if start in visits else [(start, iter(self.applied[start]))]
+            while trail:
+                number, edges = trail[-1]
+                is_open.add(number)
+                for other, _, at in edges:
+                    if other in is_open:
+                        if at is not None:
+                            yield Fault(at, "a reference without a cycle", "a cycle of references")
+                    elif other not in visits:
+                        trail.append((other, iter(self.applied[other])))
+                        break
+                else:
+                    trail.pop()
+                    is_open.discard(number)
+                    inside = self.applied[number]
+                    visits[number] = 1 + sum(times * visits.get(other, 0) for other, times, _ in inside)
+                    levels[number] = 1 + max((levels.get(other, 0) for other, *_ in inside), default=0)
+                    if visits[number] > MAX_VISITS:
+                        yield Fault(self.pointers[number], _VISITS, "more")
+                    if levels[number] > MAX_LEVELS:
+                        yield Fault(self.pointers[number], _NESTED, "more")
 
 
+_VISITS: Final = f"at most {MAX_VISITS} schemas that apply to one value, including references"
+_NESTED: Final = f"at most {MAX_LEVELS} levels of schemas that apply to one value"
 _INSIDE: Final = "a reference into this document (fxai fetches nothing, so move the target to $defs)"
 _POINTERS: Final = f"JSON pointers to schemas of at most {MAX_POINTER} characters"
 
