@@ -241,17 +241,7 @@ class Compiled:
 
     def inward(self, wire: object, refuse: Refuse) -> Any:
         """Return the Python value of a wire value, by the conversions of the plan."""
-        step = cast(Conversion, self.plan.step)
-        with shared_matcher():
-            try:
-                try:
-                    return step.inward(wire)
-                except UnfitError as error:
-                    if refuse is raise_faults:
-                        raise DecodeError(DecodeFailure(error.args)) from error
-                    return refuse(error.args)
-            except RecursionError:
-                return refuse(_TOO_DEEP.faults)
+        return _convert(cast(Conversion, self.plan.step).inward, wire, refuse)
 
     # ---- encoding
 
@@ -285,15 +275,7 @@ class Compiled:
         return written(wire) if self._sound else self.write(wire)
 
     def _outward(self, value: object) -> Any:
-        step = cast(Conversion, self.plan.step)
-        with shared_matcher():
-            try:
-                try:
-                    return step.outward(value)
-                except UnfitError as error:
-                    raise DecodeError(DecodeFailure(error.args)) from error
-            except RecursionError:
-                raise DecodeError(_TOO_DEEP) from None
+        return _convert(cast(Conversion, self.plan.step).outward, value, raise_faults)
 
     def write(self, wire: object) -> bytes:
         """Return the text of a wire value. If the text decodes to an equal value, the value is of the type."""
@@ -321,6 +303,18 @@ class Compiled:
         except RecursionError:
             raise DecodeError(_TOO_DEEP) from None
         return text
+
+
+def _convert(convert: Callable[[object], object], value: object, refuse: Refuse) -> Any:
+    with shared_matcher():
+        try:
+            return convert(value)
+        except UnfitError as error:
+            if refuse is raise_faults:
+                raise DecodeError(DecodeFailure(error.args)) from error
+            return refuse(error.args)
+        except RecursionError:
+            return refuse(_TOO_DEEP.faults)
 
 
 def _retell(error: Exception, data: object) -> Fault:

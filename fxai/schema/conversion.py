@@ -245,55 +245,39 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
 
 @final
 class Items(Conversion):
-    """A conversion of every item of a list, a set, or a tuple of any length."""
+    """A conversion of the items of a list, a set, or a tuple.
 
-    __slots__ = ("accepted", "item", "make")
+    The items have one step, or each has a step of its own. An item without a step remains unchanged.
+    """
 
-    def __init__(self, make: Callable[[Iterable[object]], object], item: Conversion) -> None:
+    __slots__ = ("accepted", "make", "size", "steps")
+
+    def __init__(
+        self, make: Callable[[Iterable[object]], object], steps: Conversion | tuple[Conversion | None, ...]
+    ) -> None:
         self.make: Callable[[Iterable[object]], object] = make
-        self.item: Conversion = item
+        self.size: int | None = len(steps) if isinstance(steps, tuple) else None
+        self.steps: Iterable[Conversion | None] = steps if isinstance(steps, tuple) else repeat(steps)
         self.accepted: type[Any] | tuple[type[Any], ...] = Set if make in (set, frozenset) else (list, tuple)
 
     def _accepts(self, value: object) -> TypeGuard[Collection[object]]:
-        return isinstance(value, self.accepted)
+        return isinstance(value, self.accepted) and self.size in (None, len(value))
 
     @override
     def inward(self, wire: Any) -> object:
-        return self.make(_each(repeat(self.item.inward), wire))
+        return self.make(_each(map(_inward, self.steps), wire))
 
     @override
     def outward(self, value: object) -> object:
         if not self._accepts(value):
-            raise _unfit("set" if self.accepted is Set else "array", value)
-        return _each(repeat(self.item.outward), value)
+            size = "" if self.size is None else f" of {self.size} items"
+            raise _unfit("set" if self.accepted is Set else f"array{size}", value)
+        made = _each(map(_outward, self.steps), value)
+        return made if self.size is None else tuple(made)
 
     @override
     def inside(self, data: object, /) -> Iterable[tuple[str, Conversion, object]]:
-        return ((f"/{at}", self.item, one) for at, one in enumerate(data)) if is_listed(data) else ()
-
-
-@final
-class Fixed(Conversion):
-    """A conversion of the items of a tuple with a fixed length. An item without a step remains unchanged."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: tuple[Conversion | None, ...]) -> None:
-        self.items: tuple[Conversion | None, ...] = items
-
-    @override
-    def inward(self, wire: Any) -> object:
-        return tuple(_each(map(_inward, self.items), wire))
-
-    @override
-    def outward(self, value: object) -> object:
-        if not is_listed(value) or len(value) != len(self.items):
-            raise _unfit(f"array of {len(self.items)} items", value)
-        return tuple(_each(map(_outward, self.items), value))
-
-    @override
-    def inside(self, data: object, /) -> Iterable[tuple[str, Conversion, object]]:
-        items = enumerate(zip(self.items, data if is_listed(data) else (), strict=False))
+        items = enumerate(zip(self.steps, data if is_listed(data) else (), strict=False))
         return ((f"/{at}", step, one) for at, (step, one) in items if step is not None)
 
 

@@ -58,7 +58,6 @@ from fxai.schema.conversion import (
     Conversion,
     Entries,
     Fields,
-    Fixed,
     Items,
     Slot,
     UnfitError,
@@ -273,7 +272,7 @@ class _Deriving:
         if not is_class(origin) or all(step is None for _, step in derived):
             return tp, None
         if issubclass(origin, tuple) and arguments[-1] is not Ellipsis:
-            return _TUPLE[tuple(wire for wire, _ in derived)], Fixed(tuple(step for _, step in derived))
+            return _TUPLE[tuple(wire for wire, _ in derived)], Items(tuple, tuple(step for _, step in derived))
         if is_mapping:
             (key_wire, key_step), (value, value_step) = derived
             return _DICT[key_wire, value], Entries(key_step, value_step)
