@@ -275,7 +275,7 @@ def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, location: Sub
 
 def _keywords_of(dialect: Dialect) -> Collection[str]:
     """Return the keywords of a draft, including `default` and `const`."""
-    return {*dialect.keywords, "default"} | ({"const"} if dialect.name != "draft-04" else set[str]())
+    return {*dialect.keywords, "default"}
 
 
 def _near_keyword(keyword: str, dialect: Dialect) -> str | None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from itertools import chain, count, cycle, repeat
-from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, final
+from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, cast, final
 
 import msgspec
 from typing_extensions import override
@@ -261,7 +261,7 @@ class Items(Conversion):
         self.accepted: type[Any] | tuple[type[Any], ...] = Set if make in (set, frozenset) else (list, tuple)
 
     def _accepts(self, value: object) -> TypeGuard[Collection[object]]:
-        return isinstance(value, self.accepted) and self.size in (None, len(value))
+        return isinstance(value, self.accepted) and (self.size is None or self.size == len(cast("Set[object]", value)))
 
     @override
     def inward(self, wire: Any) -> object:

@@ -63,6 +63,7 @@ _DRAFT_6: Final = {
     **{keyword: shape for keyword, shape in _DRAFT_4.items() if keyword != "id"},
     "$id": "string",
     "examples": "array",
+    "const": "any",
     "enum": "array",
     **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum"), "number"),
     **dict.fromkeys(("additionalItems", "additionalProperties", "contains", "propertyNames"), "schema"),

@@ -290,6 +290,7 @@ def _pattern_faults(value: object, pointer: str) -> Iterator[Fault]:
 
 _STRINGS: Final[JsonObject] = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
 _SHAPES: Final[JsonObject] = {
+    "any": {},
     "string": {"type": "string"},
     "identifier": {"type": "string", "pattern": "^[^#]*#?$"},
     "anchor": {"type": "string", "pattern": "^[A-Za-z_][^#]*$"},

@@ -14,8 +14,8 @@ A reference leads into the document or to a metaschema of `jsonschema`. fxai fet
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from importlib import import_module
+from itertools import takewhile
 from typing import Any, Final, final
 from urllib.parse import urldefrag
 
@@ -23,7 +23,7 @@ from fxai.schema.budget import REMEMBERED, Work
 from fxai.schema.data import every_object, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
 from fxai.schema.location import MISSING, References, Site, absolute
-from fxai.schema.part import MAKERS, Check, Clause, Follow, Part, join, number_of
+from fxai.schema.part import MAKERS, Check, Clause, Follow, Part, Visits, join, number_of
 
 _DYNAMIC: Final = frozenset(("$dynamicRef", "$recursiveRef"))
 _META: Final = "https://json-schema.org/draft/20"  # the metaschemas with dynamic references
@@ -99,36 +99,26 @@ class Engine:
         return part
 
     def _compile(self, part: Part) -> None:
-        around, self.dialect = self.dialect, part.dialect
+        around, dialect, schema = self.dialect, part.dialect, part.schema
+        self.dialect = dialect
         self._pending.remove(part)
+        is_hidden = dialect.ref_alone and "$ref" in schema
         try:
-            for keyword, rule in part.schema.items():
-                self._add(part, keyword, rule)
+            for keyword, rule in schema.items():
+                clause = Clause()
+                if keyword == "$ref" or (keyword in _DYNAMIC and keyword in dialect.keywords):
+                    find = self._follow(part, keyword, rule)
+                    part.follows += (find,)
+                    clause.visit("any", _visits(find), self._remembering(part, find))
+                elif keyword in MAKERS and keyword in dialect.keywords and not is_hidden:
+                    MAKERS[keyword](self, clause, rule, schema)
+                else:
+                    continue
+                part.clauses[keyword] = clause
             check, part.free = join(part.clauses.values())
             part.takes = _within(part.resource, check) if self.is_dynamic else check
         finally:
             self.dialect = around
-
-    def _add(self, part: Part, keyword: str, rule: Any) -> None:
-        """Add the checks of a keyword."""
-        clause, dialect = Clause(), part.dialect
-        if (follow := _REFERENCES.get(keyword)) is not None:
-            if keyword != "$ref" and keyword not in dialect.keywords:
-                return
-            found = follow(self, part, rule)
-            part.follows += (found,)
-            clause.visit("any", lambda value, work: ((found(work), value, ""),), self._remembering(part, found))
-        elif keyword not in MAKERS or (dialect.ref_alone and "$ref" in part.schema):
-            return
-        elif (  # the table of a dialect omits the last two
-            keyword in dialect.keywords
-            or keyword == "dependencies"
-            or (keyword == "const" and dialect.name != "draft-04")
-        ):
-            MAKERS[keyword](self, clause, rule, part.schema)
-        else:
-            return
-        part.clauses[keyword] = clause
 
     # ---- references
 
@@ -146,41 +136,25 @@ class Engine:
         self.references.enter(found, f"reference {uri}", base, self.dialect)
         return found
 
-    def follow(self, part: Part, reference: str) -> Follow:
-        """Return the target of a `$ref`."""
-        target = self._part(self.target(part.resource, reference))
-        return lambda _: target
+    def _follow(self, part: Part, keyword: str, reference: str) -> Follow:
+        """Return the function that finds the target of a reference.
 
-    def follow_dynamic(self, part: Part, reference: str) -> Follow:
-        """Return the target of a `$dynamicRef` in the first resource on the path that has the anchor."""
-        target = self.target(part.resource, reference)
-        name = urldefrag(reference).fragment
-        if not is_object(target) or target.get("$dynamicAnchor") != name:
-            return self.follow(part, reference)
-        first = self._part(target)
-
-        def find(work: Work | None) -> Part:
-            for resource in () if work is None else work.resources:
-                if (named := self.references.dynamic(resource, name)) is not None:
-                    return self.part(named)
-            return first
-
-        return find
-
-    def follow_recursive(self, part: Part, reference: str) -> Follow:
-        """Return the target of a `$recursiveRef`.
-
-        It is in the first of the last consecutive resources on the path that have the anchor.
+        On the path to the reference, a `$dynamicRef` leads to the first resource with the anchor. A `$recursiveRef`
+        leads to the first of the last consecutive resources with an anchor.
         """
-        first = self._part(self.target(part.resource, reference))
+        target, name = self.target(part.resource, reference), urldefrag(reference).fragment
+        first, is_recursive = self._part(target), keyword == "$recursiveRef"
+        is_dynamic = keyword == "$dynamicRef" and is_object(target) and target.get("$dynamicAnchor") == name
+        if not (is_recursive or is_dynamic):
+            return lambda _: first
 
         def find(work: Work | None) -> Part:
-            found = first
-            for resource in () if work is None else reversed(work.resources):
-                if (named := self.references.dynamic(resource, "")) is None:
-                    break
-                found = self.part(named)
-            return found
+            resources = () if work is None else work.resources
+            named = [self.references.dynamic(resource, "" if is_recursive else name) for resource in resources]
+            if is_recursive:
+                named = [*takewhile(is_object, reversed(named))][-1:]
+            found = next(filter(is_object, named), None)
+            return first if found is None else self.part(found)
 
         return find
 
@@ -209,13 +183,6 @@ class Engine:
         return value if type(value) is str else number_of(value, self._numbers, work.numbers, work)
 
 
-_REFERENCES: Final[dict[str, Callable[[Engine, Part, str], Follow]]] = {
-    "$ref": Engine.follow,
-    "$dynamicRef": Engine.follow_dynamic,
-    "$recursiveRef": Engine.follow_recursive,
-}
-
-
 class UnresolvedError(Exception):
     """An error for a reference that leads nowhere, in a document that fxai did not check."""
 
@@ -231,6 +198,10 @@ def _late(part: Part) -> Check:
         return part.takes(value, work)
 
     return check
+
+
+def _visits(find: Follow) -> Visits:
+    return lambda value, work: ((find(work), value, ""),)
 
 
 def _within(resource: str, check: Check) -> Check:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, Final, TypeAlias, final
 
@@ -333,15 +334,23 @@ def _alternatives(breach: Breach) -> Iterator[Fault]:
     left: list[_Leaf] = _leaves(breach)
     left = [leaf for leaf in left if not any(_is_of_another_kind(inner, breach) for inner in leaf.breaches)] or left
     while is_object(there) and len(left) > 1:
-        tags = [tag for tag in _shared_tags(left, breach.follow) if tag.is_decided_by(there)]
-        wrong = next((tag for tag in tags if not tag.fitting(there)), None)
-        if wrong is not None:
-            yield wrong.fault(there, pointer)
-            return
-        narrower = [found for tag in tags if len(found := tag.fitting(there)) < len(left)]
+        narrower: list[_Leaf] = []
+        for path, tags in _shared_tags(left, breach.follow):
+            found = _value_at(there, path)
+            if found is _ABSENT and not all(needed for _, needed in tags):
+                continue  # the tag does not decide
+            fitting = [
+                leaf for leaf, (values, _) in zip(left, tags, strict=True) if any(map(partial(is_same, found), values))
+            ]
+            if not fitting:
+                every = either(value for values, _ in tags for value in values)
+                yield Fault(pointer + pointer_of(path), every, NOTHING if found is _ABSENT else found_in(found))
+                return
+            if not narrower and len(fitting) < len(left):
+                narrower = fitting
         if not narrower:
             break
-        left = [left[index] for index in narrower[0]]
+        left = narrower
     yield from _closest(left, breach)
 
 
@@ -414,50 +423,31 @@ _DEEPEST_TAG: Final = 3
 _MOST_LOOKED_AT: Final = 500  # schemas of a union that fxai searches for tags
 
 
-@final
-class _Tag(msgspec.Struct, frozen=True, eq=False):
-    """A location inside an object with the constants of each alternative, and whether it is required."""
-
-    path: tuple[str, ...]
-    values: tuple[tuple[list[Any], bool], ...]
-
-    def is_decided_by(self, there: object) -> bool:
-        """Return whether the tag decides: the object contains it, or all alternatives require it."""
-        return self._at(there) is not _ABSENT or all(needed for _, needed in self.values)
-
-    def fitting(self, there: object) -> list[int]:
-        """Return the alternatives whose constants contain the value of the tag."""
-        found = self._at(there)
-        return [at for at, (values, _) in enumerate(self.values) if any(is_same(found, value) for value in values)]
-
-    def fault(self, there: object, pointer: str) -> Fault:
-        """Return the error of a tag that no alternative accepts."""
-        found = self._at(there)
-        every = [value for values, _ in self.values for value in values]
-        at = pointer + pointer_of(self.path)
-        return Fault(at, either(every), NOTHING if found is _ABSENT else found_in(found))
-
-    def _at(self, there: Any) -> Any:
-        for name in self.path:
-            there = there.get(name, _ABSENT) if is_object(there) else _ABSENT
-        return there
+_Path: TypeAlias = tuple[str, ...]
+_Tag: TypeAlias = tuple[list[Any], bool]
+"""The constants of an alternative at a location inside an object, and whether the alternative requires them."""
 
 
-def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[_Tag]:
-    """Return the tags of all alternatives, the outermost tag first."""
+def _value_at(there: Any, path: _Path) -> Any:
+    for name in path:
+        there = there.get(name, _ABSENT) if is_object(there) else _ABSENT
+    return there
+
+
+def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[tuple[_Path, list[_Tag]]]:
+    """Return the tags of all alternatives by their location, the outermost location first."""
     work = Work(_MOST_LOOKED_AT)
     try:
         by_leaf = [dict(_tags(leaf.schema, follow, (), work, needed=True)) for leaf in leaves]
     except ExhaustedError:
         return []
     shared = [path for path in by_leaf[0] if all(path in tags for tags in by_leaf)]
-    return [_Tag(path, tuple(tags[path] for tags in by_leaf)) for path in sorted(shared, key=len)]
+    return [(path, [tags[path] for tags in by_leaf]) for path in sorted(shared, key=len)]
 
 
 def _tags(
-    schema: Any, follow: Callable[[Any], Any], path: tuple[str, ...], work: Work, *, needed: bool
-) -> Iterator[tuple[tuple[str, ...], tuple[list[Any], bool]]]:
-    """Iterate over the locations with constants in an object: the path, the constants, and whether it is required."""
+    schema: Any, follow: Callable[[Any], Any], path: _Path, work: Work, *, needed: bool
+) -> Iterator[tuple[_Path, _Tag]]:
     work.take()
     schema = follow(schema)
     if not is_object(schema) or len(path) > _DEEPEST_TAG:

@@ -44,7 +44,7 @@ class DeadEndError(Exception):
 
 def keyword_of(part: Part, keyword: str, default: Any = None) -> Any:
     """Return the value of a keyword, if the dialect of the schema knows the keyword."""
-    known = keyword in part.dialect.keywords or (keyword == "const" and part.dialect.name != "draft-04")
+    known = keyword in part.dialect.keywords
     return part.schema.get(keyword, default) if known else default
 
 
