@@ -22,7 +22,7 @@ import msgspec
 
 from fxai.schema.data import JsonObject
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
-from fxai.schema.pattern import PatternTimeoutError, compiled_python_pattern, in_time, shared_matcher
+from fxai.schema.pattern import PatternTimeoutError, in_time, shared_matcher
 
 _T = TypeVar("_T")
 _W = TypeVar("_W")
@@ -180,7 +180,7 @@ class Matching(msgspec.Struct, frozen=True):
             expected = ""
             try:
                 with shared_matcher() as matcher:
-                    if not matcher.search(compiled_python_pattern(self.pattern), self.pattern, value):
+                    if not matcher.matches(self.pattern, value, python=True):
                         expected = f"string matching {self.pattern!r}"
             except PatternTimeoutError:
                 expected = in_time(self.pattern)

@@ -82,22 +82,6 @@ class Compiled:
         SchemaError: If the type has no JSON form. The message names the type, the location, and the remedy.
     """
 
-    __slots__ = (
-        "_blurred",
-        "_document",
-        "_explainer",
-        "_open_ended",
-        "_sound",
-        "atom",
-        "checked",
-        "direct",
-        "own_form",
-        "plan",
-        "read",
-        "take",
-        "wire",
-    )
-
     def __init__(self, tp: Any) -> None:
         self.plan: Plan = plan_of(tp)
         self.wire: Any = Never if self.plan.wire is NoReturn else self.plan.wire

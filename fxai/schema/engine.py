@@ -40,17 +40,6 @@ class Engine:
         is_dynamic: True if the target of a reference can depend on the way to it.
     """
 
-    __slots__ = (
-        "_lock",
-        "_numbers",
-        "_parts",
-        "_pending",
-        "dialect",
-        "is_dynamic",
-        "references",
-        "root",
-    )
-
     def __init__(self, document: Any, dialect: Dialect = LATEST) -> None:
         """Compile a valid document in its own dialect, or in `dialect`. Do not change the document afterwards."""
         self.references: References = References(Site("", document))

@@ -1,12 +1,6 @@
 r"""Regular expressions of JSON Schemas (ECMA-262) and of Python. Use this module to read them or to search with them.
 
-Every function reads the tokens of a pattern:
-
-- `compiled_pattern` compiles the pattern for the package `regex`. A search of `regex` can stop after a time limit.
-- `translate` converts the pattern to the language of `regex` or `re`.
-- `expansion` returns the approximate cost to compile the pattern.
-- `is_plain` checks whether every provider accepts the pattern.
-- `parse` returns the tree of the pattern. `shortest` and `longest` return the length of its matches.
+A search of the package `regex` can stop after a time limit.
 
 >>> compiled_pattern("^[0-9]{3}$").search("123") is not None
 True
@@ -20,9 +14,10 @@ Series(parts=(Repeat(node=Characters(text='a'), least=2, most=None, possessive=F
 
 from __future__ import annotations
 
+import math
 import re
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from time import thread_time
@@ -164,34 +159,19 @@ _LETTERS: Final = {
 }
 
 
-@lru_cache(maxsize=1024)
-def compiled_pattern(pattern: str) -> Any:
-    """Compile a pattern of a JSON Schema for searches with a timeout.
+@lru_cache(maxsize=2048)
+def compiled_pattern(pattern: str, *, python: bool = False) -> Any:
+    """Compile a pattern of a JSON Schema, or of Python, for searches with a timeout.
 
     Raises:
         ValueError: If the pattern is invalid, or if it expands beyond `MAX_PATTERN`. The message is the reason.
     """
-    return _compile(pattern, ecma=True)
-
-
-@lru_cache(maxsize=1024)
-def compiled_python_pattern(pattern: str) -> Any:
-    """Compile a pattern of Python for searches with a timeout.
-
-    Raises:
-        ValueError: If the package `regex` cannot compile the pattern, or if the pattern expands beyond `MAX_PATTERN`.
-            The message is the reason.
-    """
-    return _compile(pattern, ecma=False)
-
-
-def _compile(pattern: str, *, ecma: bool) -> Any:
     if expansion(pattern) > MAX_PATTERN:
         raise ValueError(f"the expanded repetitions have more than {MAX_PATTERN} characters")
     import regex
 
     try:
-        return with_stack(lambda: regex.compile(translate(pattern) if ecma else pattern))
+        return with_stack(lambda: regex.compile(pattern if python else translate(pattern)))
     except (regex.error, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(str(error) or "the pattern is too complex") from None
 
@@ -385,17 +365,7 @@ def shortest(node: Node) -> int:
     Raises:
         PatternError: If the node contains an `Other` part, because its length is unknown.
     """
-    match node:
-        case Characters():
-            return 1
-        case Series(parts):
-            return sum(map(shortest, parts))
-        case Alternation(branches):
-            return min(map(shortest, branches))
-        case Repeat(inner, least, _, _):
-            return least * shortest(inner)
-        case Other(text):
-            raise PatternError(f"{text!r} inside a pattern")
+    return int(_length(node, min))
 
 
 def longest(node: Node) -> int | None:
@@ -404,18 +374,23 @@ def longest(node: Node) -> int | None:
     Raises:
         PatternError: If the node contains an `Other` part, because its length is unknown.
     """
+    found = _length(node, max)
+    return None if found == math.inf else int(found)
+
+
+def _length(node: Node, choose: Callable[[Iterable[float]], float]) -> float:
     match node:
         case Characters():
             return 1
-        case Repeat(inner, _, most, _):
-            each = longest(inner)
-            return None if most is None or each is None else most * each
+        case Series(parts):
+            return sum(_length(part, choose) for part in parts)
+        case Alternation(branches):
+            return choose(_length(branch, choose) for branch in branches)
+        case Repeat(inner, least, most, _):
+            each = _length(inner, choose)
+            return 0 if each == 0 else each * (least if choose is min else math.inf if most is None else most)
         case Other(text):
             raise PatternError(f"{text!r} inside a pattern")
-        case Series(inners) | Alternation(inners):
-            ends = [longest(inner) for inner in inners]
-            known = [end for end in ends if end is not None]
-            return None if len(known) < len(ends) else max(known) if isinstance(node, Alternation) else sum(known)
 
 
 # ---- searches with a time limit
@@ -440,20 +415,13 @@ class Matcher:
         self._left = seconds
         self.late: str | None = None
 
-    def matches(self, pattern: str, text: str) -> bool:
-        """Return True if the text contains a match of the pattern.
+    def matches(self, pattern: str, text: str, *, python: bool = False) -> bool:
+        """Return True if the text contains a match of the pattern of a JSON Schema, or of Python.
 
         Raises:
             PatternTimeoutError: If the searches exceed the time limit.
         """
-        return self.search(compiled_pattern(pattern), pattern, text)
-
-    def search(self, compiled: Any, pattern: str, text: str) -> bool:
-        """Return True if the text contains a match of the compiled pattern. The error contains the source `pattern`.
-
-        Raises:
-            PatternTimeoutError: If the searches exceed the time limit.
-        """
+        compiled = compiled_pattern(pattern, python=python)
         if self.late is None and self._left > 0:
             start = thread_time()
             try:

@@ -47,7 +47,7 @@ from fxai.schema.codecs import Codec, Matching, matching
 from fxai.schema.data import JsonObject
 from fxai.schema.fault import SchemaError, unwrap
 from fxai.schema.mapping_keys import states_bounds
-from fxai.schema.pattern import compiled_python_pattern
+from fxai.schema.pattern import compiled_pattern
 
 Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
 
@@ -350,7 +350,7 @@ def check_pattern(codec: Codec, location: str) -> None:
     """Raise a `SchemaError` if fxai cannot search the pattern of a codec with a time limit."""
     if isinstance(codec.decode, Matching):
         try:
-            compiled_python_pattern(codec.decode.pattern)
+            compiled_pattern(codec.decode.pattern, python=True)
         except ValueError as error:
             raise SchemaError(
                 f"cannot search the pattern {codec.decode.pattern!r} of {location} with a time limit: {error}."
