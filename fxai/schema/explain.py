@@ -49,7 +49,7 @@ class Explainer:
 
     def __init__(self, wire: Any) -> None:
         self._node = msgspec.inspect.type_info(wire)
-        self.engine: Engine = Engine(_Writer().document(self._node), WIRE)
+        self.engine: Engine = Engine(_Writer().write(self._node), WIRE)
 
     def faults_of_data(
         self, data: object, message: str = "", take: Callable[[Any], Any] | None = None
@@ -110,14 +110,6 @@ class _Writer:
 
     def __init__(self) -> None:
         self.classes: dict[int, JsonObject] = {}
-        self.tagged: list[tuple[JsonObject, JsonObject, str]] = []
-
-    def document(self, node: nodes.Type) -> JsonObject:
-        """Return the JSON Schema of a type."""
-        document = self.write(node)
-        for made, schema, tag in self.tagged:  # each class is complete now
-            made |= {**schema, "required": [tag, *schema["required"]]}
-        return document
 
     def write(self, node: nodes.Type) -> JsonObject:
         """Return the schema of a type with the keywords that `Annotated` adds. It can still be incomplete."""
@@ -164,11 +156,8 @@ class _Writer:
         tagged = [arm for arm in map(unwrap, node.types) if isinstance(arm, nodes.StructType) and arm.tag is not None]
         for arm in sorted(node.types, key=lambda arm: (isinstance(arm, nodes.NoneType), unwrap(arm) in tagged)):
             plain, schema = unwrap(arm), self.write(arm)
-            if len(tagged) > 1 and isinstance(plain, nodes.StructType) and not plain.array_like:
-                made: JsonObject = {}
-                self.tagged.append((made, schema, str(plain.tag_field)))
-                schema = made
-            yield schema
+            is_tagged = len(tagged) > 1 and isinstance(plain, nodes.StructType) and not plain.array_like
+            yield {"required": [getattr(plain, "tag_field", "")], "allOf": [schema]} if is_tagged else schema
 
 
 def _shape_of(node: nodes.Type) -> JsonObject:

@@ -446,20 +446,21 @@ def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[tupl
 
 
 def _tags(
-    schema: Any, follow: Callable[[Any], Any], path: _Path, work: Work, *, needed: bool
+    schema: Any, follow: Callable[[Any], Any], path: _Path, work: Work, names: tuple[Any, ...] = (), *, needed: bool
 ) -> Iterator[tuple[_Path, _Tag]]:
+    """Iterate over the locations with constants in an object. The schemas around the schema require the names."""
     work.take()
     schema = follow(schema)
     if not is_object(schema) or len(path) > _DEEPEST_TAG:
         return
+    required: Any = schema.get("required", ())
+    names = (*names, *required) if is_array(required) else names
     for part in schema.get("allOf", ()):
-        yield from _tags(part, follow, path, work, needed=needed)
+        yield from _tags(part, follow, path, work, names, needed=needed)
     if path and ("const" in schema or is_array(schema.get("enum"))):
         yield path, ([schema["const"]] if "const" in schema else schema["enum"], needed)
-    required: Any = schema.get("required", ())
     for name, inner in schema.get("properties", {}).items():
-        must = needed and is_array(required) and name in required
-        yield from _tags(inner, follow, (*path, name), work, needed=must)
+        yield from _tags(inner, follow, (*path, name), work, needed=needed and name in names)
 
 
 # ---- validation
