@@ -227,34 +227,22 @@ class Compiled:
         """Return the Python value of a wire value, by the conversions of the plan."""
         return _convert(cast(Conversion, self.plan.step).inward, wire, refuse)
 
-    # ---- encoding
+    # ---- encoding: a `DecodeError` if the value is not of the type
 
     def encode_data(self, value: object) -> Any:
-        """Return the plain JSON data of a value as a new copy.
-
-        Raises:
-            DecodeError: If the value is not of the type.
-        """
+        """Return the plain JSON data of a value as a new copy."""
         encoded = self.encode_raw(value)
         return _DECODE(encoded) if encoded.__class__ is msgspec.Raw else encoded
 
     def encode_raw(self, value: object) -> Any:
-        """Return the plain JSON data of a value as a new copy, or its JSON text as `msgspec.Raw`.
-
-        Raises:
-            DecodeError: If the value is not of the type.
-        """
+        """Return the plain JSON data of a value as a new copy, or its JSON text as `msgspec.Raw`."""
         if self.direct:
             return msgspec.Raw(self.write(value))
         wire = self._outward(value)
         return wire if self._sound else msgspec.Raw(self.write(wire))
 
     def encode_text(self, value: object) -> bytes:
-        """Return the JSON text of a value.
-
-        Raises:
-            DecodeError: If the value is not of the type.
-        """
+        """Return the JSON text of a value."""
         wire = value if self.direct else self._outward(value)
         return written(wire) if self._sound else self.write(wire)
 

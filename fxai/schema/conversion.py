@@ -54,7 +54,7 @@ def _unfit(expected: str, value: object) -> UnfitError:
 
 
 class Conversion:
-    """A step between wire values and Python values."""
+    """A step between wire values and Python values. It raises an `UnfitError` for a value that it refuses."""
 
     __slots__ = ()
 
@@ -66,19 +66,11 @@ class Conversion:
 
     @abstractmethod
     def inward(self, wire: Any) -> object:
-        """Return the Python value of a wire value.
-
-        Raises:
-            UnfitError: If the conversion refuses the value.
-        """
+        """Return the Python value of a wire value."""
 
     @abstractmethod
     def outward(self, value: object) -> object:
-        """Return the wire value of a Python value.
-
-        Raises:
-            UnfitError: If the conversion refuses the value.
-        """
+        """Return the wire value of a Python value."""
 
     def inside(self, _: object, /) -> Iterable[tuple[str, Conversion, object]]:
         """Iterate over the conversions inside, each with its plain data and the JSON pointer to this data."""

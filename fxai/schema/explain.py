@@ -54,14 +54,9 @@ class Explainer:
     def faults_of_data(
         self, data: object, message: str = "", take: Callable[[Any], Any] | None = None
     ) -> tuple[tuple[Fault, ...], list[str]]:
-        """Return the errors of plain JSON data that `msgspec` refuses, and the whole numbers that represent an integer.
+        """Return the errors of plain JSON data that `msgspec` refuses, and the pointers of whole numbers such as `3.0`.
 
-        Each whole number, such as `3.0`, is a JSON pointer.
-
-        Args:
-            data: The data.
-            message: The error of `msgspec`. Default: unknown.
-            take: A function that converts data if `msgspec` alone decides which items are valid. Default: None.
+        `message` is the error of `msgspec`, and `take` converts data if `msgspec` alone decides which items are valid.
         """
         integers: list[str] = []
         finder = Finder(integers=integers)
@@ -363,12 +358,7 @@ def _walk(message: str, data: object) -> Iterator[tuple[Any, str, object]]:
 def suspects_in(data: Any, message: str, take: Callable[[Any], Any]) -> dict[int, list[int] | None]:
     """Return the items of a long array that `msgspec` refuses, if it accepts all other items.
 
-    `msgspec` names the first item that it refuses. fxai removes the items up to this item and converts the data again.
-
-    Args:
-        data: Data that `msgspec` refuses.
-        message: The error of `msgspec`.
-        take: A function that converts data.
+    `message` names the first item that `msgspec` refuses. fxai removes the items up to it and converts the data again.
     """
     steps = [*_walk(message, data)]
     arrays = [at for at, (around, _, _) in enumerate(steps) if is_array(around) and len(around) >= _LONG]

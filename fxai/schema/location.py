@@ -243,12 +243,8 @@ class References:
     ) -> Iterator[Subschema]:
         """Iterate over a schema and the schemas inside it that are objects, each only once, and record their names.
 
-        Args:
-            schema: The schema.
-            pointer: The JSON pointer of the schema. Default: the root.
-            resource: The base URI of the references around the schema. Default: empty.
-            dialect: The dialect around the schema. The walk ignores an unknown `$schema`. Default: 2020-12.
-            skip: The identities of schemas that the walk does not enter. Default: none.
+        `resource` and `dialect` apply around the schema. The walk ignores an unknown `$schema`, and does not enter the
+        schemas with an identity in `skip`.
         """
         skipped = frozenset(skip)
         pending: list[tuple[Any, str, Subschema | None, str]] = [(schema, pointer, None, "")]

@@ -36,12 +36,8 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
     """Return the data with parsed strings, and the JSON pointers of the strings. Without any, return the same object.
 
     fxai parses the strings at the locations of the errors and validates the data again. It reads text inside text up to
-    four levels. The whole search has the budget of a single validation.
-
-    Args:
-        document: The document that refuses the data.
-        data: Plain JSON data.
-        limits: The limits of each text. The maximum depth includes the depth of its location.
+    four levels. The whole search has the budget of a single validation. `limits` apply to each text, and its maximum
+    depth includes the depth of its location.
     """
     try:
         return with_stack(lambda: _read(engine_of(document).root, data, limits))

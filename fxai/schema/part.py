@@ -218,11 +218,7 @@ class Part:
         return self.engine.part(schema)
 
     def targets(self, work: Work | None = None) -> Iterator[Part]:
-        """Iterate over the targets of the references in this schema.
-
-        Args:
-            work: The current decision. Its `resources` select the target of a dynamic reference. Default: None.
-        """
+        """Iterate over the targets of the references. The current decision selects the target of a dynamic one."""
         return (follow(work) for follow in self.follows)
 
 

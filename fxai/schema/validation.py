@@ -117,13 +117,7 @@ class Finder(Work, eq=False):
     integers: list[str] | None = None
 
     def of(self, part: Part, value: Any, pointer: str, suffix: str = "") -> None:
-        """Find the breaches of a part by a value and add them.
-
-        Args:
-            part: The part.
-            value: The value.
-            pointer: The JSON pointer of the value, or of an enclosing value.
-            suffix: The JSON pointer from the enclosing value to the value. Default: empty.
+        """Add the breaches of a part by the value at `pointer + suffix`.
 
         Raises:
             EnoughError: If the number of breaches reaches the maximum.
@@ -148,12 +142,7 @@ class Finder(Work, eq=False):
             self.found.append(Breach(only[0], part, pointer + suffix, value))
 
     def walk(self, part: Part, value: Any, pointer: str) -> None:
-        """Add the breaches of a part by a value that the part refuses.
-
-        Raises:
-            EnoughError: If the number of breaches reaches the maximum.
-            ExhaustedError: If the search exceeds its budget.
-        """
+        """Add the breaches of a part by a value that the part refuses. See `of`."""
         self.left: int = self.left - _VISIT
         if self.left < 0:
             raise ExhaustedError
@@ -469,13 +458,8 @@ def _tags(
 def find_faults(part: Part, value: object, refused: Finder | None = None) -> tuple[Fault, ...]:
     """Return the validation errors of plain JSON data by a compiled schema. `()` if the data is valid.
 
-    If the budget is too small to find the reasons, a single error describes the whole value.
-
-    Args:
-        part: The compiled schema.
-        value: The data.
-        refused: The search for errors in data that `msgspec` refused. The result is `()` if the search finds no error.
-            Default: None.
+    If the budget is too small to find the reasons, a single error describes the whole value. `refused` is the search
+    for errors in data that `msgspec` refused. Its result can be `()` too.
     """
     finder = refused or Finder()
     faults: list[Fault] = []
