@@ -19,7 +19,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeAlias, cast, final
 
@@ -92,8 +92,6 @@ class Compiled:
             _OWN_FORMS.get(self.wire) if self.direct and isinstance(self.wire, type) else None
         )
         self.checked: bool = survey.open_ended or survey.floats
-        self._blurred = survey.blurred
-        self._open_ended = survey.open_ended
         self._sound = self.plan.step is not None and self.plan.step.sound
         self.read: Callable[[bytes | str], Any] = self._decoder()
         self.take: Callable[[object], Any] = partial(msgspec.convert, type=self.wire, str_keys=True)
@@ -105,8 +103,6 @@ class Compiled:
             self.take = partial(_take_apart, self.take)
         if survey.indirect or survey.float_keys or survey.hashed:
             self.read = partial(_read_data, self.read, self.take)
-        self._explainer: Explainer | None = None
-        self._document: JsonSchema | None = None
 
     def _decoder(self) -> Callable[[bytes | str], Any]:
         if self.wire is Never:
@@ -123,24 +119,22 @@ class Compiled:
         """Convert data of a type with numbers as keys. `msgspec` accepts the keys `"NaN"` and `"Infinity"`."""
         value = take(data)
         odd = any(map(_NOT_FINITE.fullmatch, (name for one in every_object(data) for name in one)))
-        if odd and not self._explain.engine.root.takes(data, Work(sys.maxsize)):
+        if odd and not self._explainer.engine.root.takes(data, Work(sys.maxsize)):
             raise msgspec.ValidationError("Expected finite numbers as keys")
         return value
 
-    @property
-    def _explain(self) -> Explainer:
-        if self._explainer is None:
-            from fxai.schema.explain import Explainer
+    @cached_property
+    def _explainer(self) -> Explainer:
+        from fxai.schema.explain import Explainer
 
-            self._explainer = Explainer(self.wire)
-        return self._explainer
+        return Explainer(self.wire)
 
     # ---- decoding: `refuse` receives the errors
 
     def decode_text(self, text: bytes | str, limits: Limits, refuse: Refuse = raise_faults) -> Any:
         """Return the value of JSON text."""
         try:
-            wire = read_text(text, limits, self.read, bounded=not self._open_ended)
+            wire = read_text(text, limits, self.read, bounded=not self.plan.survey.open_ended)
         except msgspec.ValidationError as error:
             return self.mend_text(text, limits, refuse, error)
         except DecodeError as error:
@@ -170,7 +164,7 @@ class Compiled:
     def unsound(self, data: object) -> tuple[Fault, ...]:
         """Return the errors of data that the type accepts and JSON cannot represent, such as NaN among numbers."""
         sound = type(data) in ROOTS
-        if sound and not self._open_ended:
+        if sound and not self.plan.survey.open_ended:
             with suppress(TypeError, ValueError, RecursionError):
                 if b"null" not in written(data):  # msgspec writes NaN as null
                     return ()
@@ -191,7 +185,7 @@ class Compiled:
             return refuse((_no_value_fault(data),))
         try:
             take = self.take if self.direct else None
-            faults, integers = (self._explainer or self._explain).faults_of_data(data, str(why), take)
+            faults, integers = self._explainer.faults_of_data(data, str(why), take)
             if integers and not faults:
                 with suppress(msgspec.ValidationError):
                     wire = self.take(with_integers(data, integers))
@@ -210,18 +204,16 @@ class Compiled:
         stated = (fault for fault in faults if fault.pointer not in reported)
         return in_order((*stated, *of_codecs), data)[:MAX_FAULTS] if of_codecs else faults
 
-    @property
+    @cached_property
     def document(self) -> JsonSchema:
         """The JSON Schema of the type, derived once.
 
         Raises:
             SchemaError: If the document exceeds the budget.
         """
-        if self._document is None:
-            from fxai.schema.json_schema import JsonSchema
+        from fxai.schema.json_schema import JsonSchema
 
-            self._document = with_stack(lambda: JsonSchema.derive(derive(self.plan)))
-        return self._document
+        return with_stack(lambda: JsonSchema.derive(derive(self.plan)))
 
     def inward(self, wire: object, refuse: Refuse) -> Any:
         """Return the Python value of a wire value, by the conversions of the plan."""
@@ -256,7 +248,7 @@ class Compiled:
         try:
             try:
                 text = written(wire)
-                if self.read(text) == wire and not self._blurred:
+                if self.read(text) == wire and not self.plan.survey.blurred:
                     return text
             except RecursionError:
                 raise
@@ -264,10 +256,10 @@ class Compiled:
                 why = error
             if self.wire is Never:
                 raise DecodeError(DecodeFailure((_no_value_fault(wire),)))
-            faults = self._explain.faults_of_value(wire)
+            faults = self._explainer.faults_of_value(wire)
             if not faults and text is not None and why is not None:
                 data = _DECODE(text)
-                faults = self._with_codecs(self._explain.faults_of_data(data)[0], data) or (_retell(why, data),)
+                faults = self._with_codecs(self._explainer.faults_of_data(data)[0], data) or (_retell(why, data),)
             if not faults and text is None:
                 faults = plain_faults(wire) or (Fault("", "a JSON value", f"{found_in(wire)} ({why})"),)
             if faults or text is None:
