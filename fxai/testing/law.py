@@ -121,7 +121,15 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
     seed: int | None = None
     derandomize: bool = False
     _new_seed: int = msgspec.field(default_factory=lambda: randbits(64))
-    _drawn: dict[SearchStrategy[Any], list[Any]] = msgspec.field(default_factory=dict[Any, list[Any]])
+    _drawn: dict[tuple[SearchStrategy[Any], int], list[Any]] = msgspec.field(default_factory=dict[Any, list[Any]])
+
+    def part(self) -> Trial:
+        """Return the effort of a law that tests fxai rather than your tool: a quarter of the examples."""
+        return msgspec.structs.replace(self, max_examples=ceil(self.max_examples / 4))
+
+    def drawn(self, data: SearchStrategy[_A]) -> list[_A]:
+        """Return the data that a law has received from a strategy."""
+        return self._drawn.get((data, self.max_examples), [])
 
     def find_break(self, data: SearchStrategy[_A], law: Callable[[_A], Break | None]) -> Break | None:
         """Return the smallest break, or None.
@@ -133,9 +141,9 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
             NoExamplesError: If the strategy generates no data.
         """
         first: Break | None = None
-        if data in self._drawn:
+        if known := self.drawn(data):
             with suppress(Exception):  # Hypothesis raises it again, for the smallest data
-                first = next(filter(None, map(law, map(copy_data, self._drawn[data]))), None)
+                first = next(filter(None, map(law, map(copy_data, known))), None)
                 if first is None:
                     return None
         drawn: list[_A] = []
@@ -149,7 +157,7 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
         except NoExamplesError:
             found = self._search(data, note, 1)  # a filter rejects a batch more often than a value
         if found is None and first is None:
-            self._drawn[data] = drawn
+            self._drawn[data, self.max_examples] = drawn
             while sum(map(len, self._drawn.values())) > _MOST_VALUES:
                 del self._drawn[next(iter(self._drawn))]
         return found or (first and _now_and_then(first))

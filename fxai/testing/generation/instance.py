@@ -432,8 +432,16 @@ _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _LENGTHS: Final = ("minLength", "maxLength")
 
 
-def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None = None) -> SearchStrategy[Any]:
-    """Generate values that a document rejects, see `fxai.testing.strategies.not_instances`."""
+def miss_of(
+    document: JsonSchema,
+    formats: dict[str, SearchStrategy[str]] | None = None,
+    *,
+    valid: SearchStrategy[Any] | None = None,
+) -> SearchStrategy[Any]:
+    """Generate values that a document rejects, see `fxai.testing.strategies.not_instances`.
+
+    `valid` generates the values to change. By default, they are new valid values.
+    """
     plain = document.to_dict()
     if plain is True or plain == {}:
         return st.nothing()
@@ -444,7 +452,8 @@ def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None
     @st.composite
     def misses(draw: DrawFn) -> Any:
         try:
-            value = Drawing(draw, formats or {}, undeclared=True).value([engine.root], 0)
+            new = Drawing(draw, formats or {}, undeclared=True)
+            value = new.value([engine.root], 0) if valid is None else draw(valid)
         except (DeadEndError, ExhaustedError):
             value = draw(ANYTHING)
         for _ in range(_TRIES):
