@@ -383,7 +383,9 @@ class Members:
         for name in sorted(self.away, key=locations.__getitem__) if len(self.chosen) < self.least else ():
             if len(self.chosen) < self.least and self._allows(name):
                 self.chosen[name] = None
-        free = 0 if self.depth >= _DEEP or not self._is_open() else self.drawing.draw(between(0, 2))
+        free = 0
+        if self.depth < _DEEP and self._is_open() and (not self._known_names() or self.drawing.happens()):
+            free = self.drawing.draw(between(0, 2))
         wanted = max(self.least, len(self.chosen) + free) - len(self.chosen)
         for _ in range(int(min(wanted, self.most - len(self.chosen))) * _NAME_TRIES):
             if len(self.chosen) >= self.most or wanted <= 0:
