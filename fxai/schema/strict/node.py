@@ -120,7 +120,7 @@ class Shape(NamedTuple):
     """The structure of the conversions of a node. Two nodes with the same shape convert a strict value equally.
 
     Attributes:
-        kind: `object`, `tuple`, `map`, `list`, `union`, `under` with a property, or a reference to a definition.
+        kind: `object`, `tuple`, `map`, `list`, `union`, or a reference to a definition.
         parts: The inner nodes: the properties of an object by name, the items, or the alternatives.
         rest: The property that contains undeclared properties or further items. Empty if it does not exist.
         absent: The properties for which null always means that the property is absent.

@@ -81,7 +81,6 @@ class Transformer:
         self.unsupported: dict[UnsupportedFeature, None] = {}
         self.weakened: dict[Weakening, None] = {}
         self.matcher: Matcher = Matcher()
-        self._overlaps = Overlaps(self.nodes)
         self._unions: list[tuple[str, Sequence[Node]]] = []
         self._sizes: dict[int, tuple[object, int]] = {}
         self._recursive: dict[str, bool] = {}  # whether a definition refers to itself
@@ -95,11 +94,10 @@ class Transformer:
             ExhaustedError: If the transformation needs too many steps. The argument is the location.
         """
         node = self.transform((self.reader.root,), "")
-        if self._overlaps.open:  # compare again, because all definitions exist now
-            overlaps = Overlaps(self.nodes)
-            for at, nodes in self._unions:
-                if any(overlaps.clash(one, other) for one, other in combinations(nodes, 2)):
-                    self.unsupported[UnsupportedFeature(at, "anyOf", _AMBIGUOUS)] = None
+        overlaps = Overlaps(self.nodes)
+        for at, nodes in () if self.unsupported else self._unions:
+            if any(overlaps.clash(one, other) for one, other in combinations(nodes, 2)):
+                self.unsupported[UnsupportedFeature(at, "anyOf", _AMBIGUOUS)] = None
         if node is None or "$ref" not in node.schema:
             return node
         return node.with_schema(self.nodes[node.schema["$ref"].removeprefix(DEFS)].schema)
@@ -267,10 +265,10 @@ class Transformer:
         return self._any([node.with_words() for node in nodes], at).with_checks(asides)
 
     def _any(self, nodes: Sequence[Node], at: str) -> Node:
-        """Create the node of a union whose alternatives are distinguishable."""
-        found = self._overlaps.distinguish(nodes)
-        distinct = list({_SORTED(node.schema): node for node in reversed(found)}.values())[::-1]
-        self._unions.append((at, distinct))
+        """Create the node of a union."""
+        if any(node.back is not None for node in nodes):
+            self._unions.append((at, nodes))
+        distinct = list({_SORTED(node.schema): node for node in reversed(nodes)}.values())[::-1]
         return distinct[0] if len(distinct) == 1 else any_node(distinct, self.nodes)
 
     def _of_type(self, kind: str, sites: Sequence[Site], at: str) -> Node | None:

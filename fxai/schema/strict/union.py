@@ -1,12 +1,11 @@
-"""Unions in strict form. Use this module to find the alternative of a value and to separate ambiguous alternatives.
+"""Unions in strict form. Use this module to find the alternative of a value and ambiguous alternatives.
 
 Two alternatives are ambiguous if they read the same strict value as two different values. For example, `{}` can be an
 empty object and an empty tuple.
 
 >>> from fxai.schema.strict.node import object_node, tuple_node
->>> nothing, pair = object_node({}, None), tuple_node([], None)
->>> [node.schema["properties"] for node in Overlaps({}).distinguish([nothing, pair])]
-[{}, {'__2__': {'type': 'object', 'properties': {}, 'additionalProperties': False}}]
+>>> Overlaps({}).clash(object_node({}, None), tuple_node([], None))
+True
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from fxai.schema.data import JsonObject, identity, is_object
 from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import holds_nested
-from fxai.schema.strict.node import DEFS, Node, NoFormError, Shape, closed_object, lead, map_text
+from fxai.schema.strict.node import DEFS, Node, NoFormError, Shape, lead, map_text
 
 
 @final
@@ -104,36 +103,23 @@ _MOST_PAIRS: Final = 100 * MAX_LOCATIONS
 
 @final
 class Overlaps:
-    """A search for nodes that read a strict value differently. `open` is True after an undefined reference."""
+    """A search for nodes that read a strict value differently.
+
+    Args:
+        defs: The nodes of all definitions.
+    """
 
     def __init__(self, defs: Mapping[str, Node]) -> None:
-        self.open: bool = False
         self._defs = defs
         self._work = Work(_MOST_PAIRS)
         self._common: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
 
-    def distinguish(self, nodes: Sequence[Node]) -> list[Node]:
-        """Return the alternatives. Wrap each alternative that clashes with an earlier alternative in an object.
+    def clash(self, left: Node, right: Node) -> bool:
+        """Return True if a common instance of both nodes can convert to two different original values.
 
         Raises:
-            ExhaustedError: If the alternatives need too many comparisons.
+            ExhaustedError: If the nodes need too many comparisons.
         """
-        if all(node.back is None for node in nodes):
-            return list(nodes)
-        leaves = [leaf.schema for node in nodes for leaf in self._leaves(node)]
-        names = {frozenset(leaf.get("properties", {})) for leaf in leaves}
-        found: list[Node] = []
-        for number, node in enumerate(nodes, 1):
-            if any(self.clash(other, node) for other in nodes[: number - 1]):
-                name = f"__{number}__"
-                while any(name in one for one in names):
-                    name = f"_{name}_"
-                node = _under(name, node)
-            found.append(node)
-        return found
-
-    def clash(self, left: Node, right: Node) -> bool:
-        """Return True if a common instance of both nodes can convert to two different original values."""
         return self._clash(left, right, set())
 
     def _clash(self, left: Node, right: Node, seen: set[tuple[int, int]]) -> bool:
@@ -148,8 +134,7 @@ class Overlaps:
             if one.shape is None:
                 return False
             if one.shape.kind.startswith(DEFS):
-                target = self._target(one.shape.kind)
-                return target is not None and self._clash(target, other, seen)
+                return self._clash(self._defs[one.shape.kind.removeprefix(DEFS)], other, seen)
             if one.shape.kind == "union":
                 return any(self._clash(part, other, seen) for part in one.shape.parts)
         mine, theirs = left.shape, right.shape
@@ -167,26 +152,6 @@ class Overlaps:
         nulls = ((right if name in mine.absent else left, name) for name in mine.absent ^ theirs.absent)
         return any(self._overlap(node.schema["properties"][name], _NULL) for node, name in nulls)
 
-    def _leaves(self, node: Node) -> Iterator[Node]:
-        """Iterate over the inner nodes other than unions and references."""
-        seen: set[str] = set()
-        rest = [node]
-        while rest:
-            one = rest.pop()
-            if one.shape is not None and one.shape.kind == "union":
-                rest.extend(one.shape.parts)
-            elif one.shape is None or not one.shape.kind.startswith(DEFS):
-                yield one
-            elif one.shape.kind not in seen:
-                seen.add(one.shape.kind)
-                target = self._target(one.shape.kind)
-                rest.extend(() if target is None else (target,))
-
-    def _target(self, reference: str) -> Node | None:
-        node = self._defs.get(reference.removeprefix(DEFS))
-        self.open = self.open or node is None
-        return node
-
     def _overlap(self, left: JsonObject, right: JsonObject) -> bool:
         """Return True if two strict schemas can have a common instance. In doubt, return True."""
         key = (id(left), id(right))
@@ -199,8 +164,7 @@ class Overlaps:
     def _in_common(self, left: JsonObject, right: JsonObject) -> bool:
         for one, other in ((left, right), (right, left)):
             if "$ref" in one:
-                target = self._target(one["$ref"])
-                return target is None or self._overlap(target.schema, other)
+                return self._overlap(self._defs[one["$ref"].removeprefix(DEFS)].schema, other)
             if "anyOf" in one:
                 return any(self._overlap(branch, other) for branch in one["anyOf"])
         if left["type"] != right["type"] and not _NUMBERS.issuperset((left["type"], right["type"])):
@@ -216,15 +180,3 @@ class Overlaps:
         if "enum" in left and "enum" in right:
             return not {identity(v) for v in left["enum"]}.isdisjoint(identity(v) for v in right["enum"])
         return True
-
-
-def _under(name: str, node: Node) -> Node:
-    """Create a node for an object with the original node as its only property."""
-
-    def back(value: object) -> object:
-        return lead(node.back, value[name]) if is_object(value) and value.keys() == {name} else map_text(value, back)
-
-    def forth(value: object) -> object:
-        return {name: lead(node.forth, value)}
-
-    return Node(closed_object({name: node.schema}), back, forth, shape=Shape(f"under {name}", (node,)))
