@@ -85,7 +85,7 @@ class Schema(Generic[_A]):
     DecimalString: TypeAlias = Annotated[Decimal, DECIMAL_STRING]
     """A finite `Decimal`. Its JSON form is a string with every digit."""
     IntString: TypeAlias = Annotated[int, INT_STRING]
-    """An `int` of any size. Its JSON form is a string of digits."""
+    """An `int` of at most 4,300 characters. Its JSON form is a string of digits."""
     DurationSeconds: TypeAlias = Annotated[timedelta, DURATION_SECONDS]
     """A `timedelta`. Its JSON form is a number of seconds."""
     DurationMillis: TypeAlias = Annotated[timedelta, DURATION_MILLIS]

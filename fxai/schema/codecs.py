@@ -34,8 +34,7 @@ _LONGEST: Final = timedelta(days=999999999)
 _SAFE: Final = 2**53 - 1  # JSON readers cannot distinguish larger integers from their neighbors
 _DIGITS: Final = re.compile(r"-?[0-9]+")
 _NUMERAL: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,8})?")
-_MOST: Final = 5_000  # characters of an integer, because the time grows faster than their number
-_PLAIN: Final = 600  # digits or bits that Python always converts, regardless of its limit
+_MOST: Final = 4_300  # characters of an integer, which is the default limit of Python
 
 
 @final
@@ -119,26 +118,12 @@ def _decimal_text(number: Decimal) -> str:
     return text
 
 
-def _integer(text: str) -> int:
+def _integer_text(text: str) -> str:
     if _DIGITS.fullmatch(text) is None:
         raise ValueError("an integer such as '-12'")
     if len(text) > _MOST:
         raise ValueError(f"an integer of at most {_MOST} characters")
-    return -_natural(text[1:]) if text.startswith("-") else _natural(text)
-
-
-def _natural(digits: str) -> int:
-    """Return the number of a string of digits. It halves long strings, because Python takes quadratic time."""
-    if len(digits) <= _PLAIN:
-        return int(digits)
-    half = len(digits) // 2
-    shift: int = 10**half
-    return _natural(digits[:-half]) * shift + _natural(digits[-half:])
-
-
-def _integer_text(number: int) -> str:
-    """Return the digits of a number. For a long number, use `Decimal`, because Python limits the digits of `str`."""
-    return str(int(number)) if number.bit_length() < _PLAIN else f"{Decimal(int(number)):f}"
+    return text
 
 
 EPOCH_MILLIS: Final = _times(_MILLI)
@@ -153,9 +138,12 @@ DECIMAL_STRING: Final = Codec.make(
 """A finite `Decimal` as a string with every digit. An exponent has at most eight digits."""
 
 INT_STRING: Final = Codec.make(
-    wire=str, decode=_integer, encode=_integer_text, json_schema={"pattern": f"^{_DIGITS.pattern}$", "maxLength": _MOST}
+    wire=str,
+    decode=lambda text: int(_integer_text(text)),
+    encode=lambda number: _integer_text(str(int(number))),
+    json_schema={"pattern": f"^{_DIGITS.pattern}$", "maxLength": _MOST},
 )
-"""An `int` as a string of decimal digits. fxai decodes at most 5,000 characters."""
+"""An `int` as a string of decimal digits. It has at most 4,300 characters."""
 
 DURATION_SECONDS: Final = _durations(_SECOND)
 """A `timedelta` of at most 999999999 days as a number of seconds, exact to the microsecond up to 250 years."""

@@ -72,8 +72,8 @@ def test_a_derived_document_is_json_schema_and_nothing_else(schema: Schema[Any])
     [
         (
             Schema.IntString,
-            ["0", "-12", "007", "9" * 5000, "-" + "7" * 4999],
-            ["", " 1", "1_0", "+1", "1.0", "٣", "1\n", "9" * 5001],
+            ["0", "-12", "007", "9" * 4300, "-" + "7" * 4299],
+            ["", " 1", "1_0", "+1", "1.0", "٣", "1\n", "9" * 4301],
         ),
         (
             Schema.DecimalString,
