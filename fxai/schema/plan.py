@@ -128,9 +128,6 @@ class Survey(msgspec.Struct):
             setattr(self, name, getattr(self, name) | getattr(other, name))
 
 
-_KNOWN_STRUCTS: Final[WeakKeyDictionary[type[Any], Survey]] = WeakKeyDictionary()
-
-
 @final
 class Plan(msgspec.Struct, frozen=True):
     """The plan for decoding and encoding the values of a type.

@@ -10,7 +10,6 @@ The rules come from each provider's documentation of structured outputs. `strict
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast, final
 
@@ -272,21 +271,21 @@ class _RuleCheck:
             yield from self._circles()
 
     def _circles(self) -> Iterator[Fault]:
-        """Iterate over the references that lead to a schema around them."""
+        """Iterate over the references of a circle."""
         targets = {reference.removeprefix("#"): reference for reference in self.references}
-        after: dict[str, set[str]] = {reference: set() for reference in self.references}
-        before: dict[str, set[str]] = {reference: set() for reference in self.references}
-        outside: dict[tuple[str, str], list[str]] = {}
+        inner: dict[str, set[str]] = {reference: set() for reference in self.references}
         for reference, locations in self.references.items():
             for location in locations:
-                outer = outside[reference, location] = [targets[at] for at in _around(location) if at in targets]
-                before[reference].update(outer)
-                for target in outer:
-                    after[target].add(reference)
-        circular = _find_circles(after) & _find_circles(before)
-        for (reference, location), outer in outside.items():
-            if reference in circular or reference in outer:
-                yield Fault(f"{location}/$ref", "a schema that does not refer to itself", found_in(reference))
+                for target in filter(targets.__contains__, _around(location)):
+                    inner[targets[target]].add(reference)
+        try:
+            TopologicalSorter(inner).prepare()
+        except CycleError as error:
+            circle = set(error.args[1])
+            for reference in circle:
+                for location in self.references[reference]:
+                    if any(targets.get(at) in circle for at in _around(location)):
+                        yield Fault(f"{location}/$ref", "a schema that does not refer to itself", found_in(reference))
 
 
 def _around(location: str) -> Iterator[str]:
@@ -295,14 +294,3 @@ def _around(location: str) -> Iterator[str]:
     while location:
         location = location.rpartition("/")[0]
         yield location
-
-
-def _find_circles(after: Mapping[str, set[str]]) -> set[str]:
-    """Return the nodes of a graph that lead to a circle."""
-    sorter, left = TopologicalSorter(after), set(after)
-    with suppress(CycleError):
-        sorter.prepare()
-    while ready := sorter.get_ready():
-        left.difference_update(ready)
-        sorter.done(*ready)
-    return left
