@@ -191,7 +191,9 @@ def _agreement(subject: LawSubject, trial: Trial) -> Break | None:
         return taken
     try:
         found = trial.find_break(_misses(document, data, trial), reject)
-        return found and (trial.find_break(not_instances(document), reject) or found)  # the second one finds smaller data
+        return found and (
+            trial.find_break(not_instances(document), reject) or found
+        )  # the second one finds smaller data
     except NoExamplesError:
         return None  # the schema accepts everything
 

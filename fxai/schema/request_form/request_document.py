@@ -12,6 +12,7 @@ An API refuses some documents in any tool, strict or not. `request_form` rewrite
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, final
@@ -351,6 +352,7 @@ _OBJECT: Final = frozenset(
 _NARROWING: Final = ("anyOf", "oneOf", "not")
 _IDENTIFIERS: Final = frozenset(("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"))
 _MERGED: Final = frozenset(("type", "properties", "required", "$ref", "allOf")) | ANNOTATIONS | _SILENT
+_REWRITTEN: Final = frozenset((*_NARROWING, "$ref", "allOf", "type", "required", "description"))
 
 
 def _is_plain_root(document: Mapping[str, Any], refused: Iterable[str]) -> bool:
@@ -398,7 +400,7 @@ _Folded: TypeAlias = tuple[JsonObject, tuple[Weakening, ...]]
 
 
 def _fold(document: JsonObject, refused: frozenset[str]) -> _Folded | None:
-    """Return the document with a root that is one object schema, and the keywords that this schema only describes.
+    """Return the root as one object schema, and the keywords that this schema only describes.
 
     Return None if one object schema cannot express the root.
     """
@@ -408,90 +410,68 @@ def _fold(document: JsonObject, refused: frozenset[str]) -> _Folded | None:
     try:
         reader = DocumentReader(document)
         sites = [site for site in reader.together((reader.root,)) if site.schema is not True]
-        merged = _merge(sites) if _is_one_object(sites) else None
-        return None if merged is None else _narrow(document, merged, sites, reader, refused)
+        return _merge(document, sites, reader, refused) if _is_one_object(sites) else None
     except (LocationError, ExhaustedError):
         return None
 
 
 def _is_one_object(sites: Sequence[Site]) -> bool:
     """Return True if the schemas describe objects and one schema can express all of them."""
+    if not all(is_object(site.schema) for site in sites):
+        return False
+    keywords = Counter(keyword for site in sites for keyword in site.schema if keyword in site)
     kinds = [site.get("type") for site in sites if "type" in site]
-    if any(not is_object(site.schema) for site in sites) or any(kind not in ("object", ["object"]) for kind in kinds):
+    if any(kind not in ("object", ["object"]) for kind in kinds) or not (kinds or _OBJECT & keywords.keys()):
         return False
-    if not kinds and not any(_OBJECT & site.schema.keys() for site in sites):
+    if keywords["enum"] or keywords["const"] or any(isinstance(site.get("required"), bool) for site in sites):
         return False
-    if any("enum" in site or "const" in site for site in sites):
+    if any(count > 1 and keyword not in (*_MERGED, *_NARROWING) for keyword, count in keywords.items()):
         return False
-    seen: set[str] = set()
-    for site in sites:
-        own = {keyword for keyword in site.schema if keyword in site} - _MERGED - set(_NARROWING)
-        if own & seen:
-            return False
-        seen |= own
-    return len(sites) == 1 or _stands_alone(sites)
-
-
-def _stands_alone(sites: Sequence[Site]) -> bool:
-    """Return True if keywords about other properties keep their meaning in a merged schema."""
+    closed = [site for site in sites if site.get("additionalProperties", True) not in (True, {})]
     names = {name for site in sites for name in site.get("properties", {})}
-    for site in sites:
-        if "unevaluatedProperties" in site:
-            return False
-        if site.get("additionalProperties", True) not in (True, {}):
-            patterned = any("patternProperties" in other for other in sites)
-            if patterned or not names <= site.get("properties", {}).keys():
-                return False
-    return True
+    return len(sites) == 1 or not (  # a keyword about other properties must keep its meaning
+        keywords["unevaluatedProperties"]
+        or (closed and keywords["patternProperties"])
+        or any(names - site.get("properties", {}).keys() for site in closed)
+    )
 
 
-def _merge(sites: Sequence[Site]) -> JsonObject | None:
-    """Merge the schemas without their unions. Return None if a schema has `required` as a boolean."""
-    merged: JsonObject = {"type": "object"}
-    properties: JsonObject = {}
-    required: dict[str, None] = {}
-    for site in sites:
-        for name, inner in site.get("properties", {}).items():
-            known = properties.get(name, inner)
-            properties[name] = inner if known == inner else {"allOf": [known, inner]}
-        if isinstance(site.get("required"), bool):
-            return None
-        required.update(dict.fromkeys(site.get("required", ())))
-    for site in sites:
-        for keyword, value in site.schema.items():
-            if keyword in site and keyword not in (*_NARROWING, "$ref", "allOf", "type", "properties", "required"):
-                merged.setdefault(keyword, value)
-    words = dict.fromkeys(text for site in sites if isinstance(text := site.get("description"), str) and text)
-    merged |= {"description": "\n".join(words)} if words else {}
-    merged |= {"properties": properties} if properties or any("properties" in site for site in sites) else {}
-    return merged | ({"required": list(required)} if required else {})
-
-
-def _narrow(
-    document: JsonObject,
-    merged: JsonObject,
-    sites: Sequence[Site],
-    reader: DocumentReader,
-    refused: frozenset[str],
+def _merge(
+    document: JsonObject, sites: Sequence[Site], reader: DocumentReader, refused: frozenset[str]
 ) -> _Folded | None:
-    """Describe the unions of the merged schema. Return None if a union adds properties or is too long to describe."""
+    """Merge the schemas and describe their unions.
+
+    Return None if a union adds properties, describes other values than objects, or is too long to describe.
+    """
+    merged: JsonObject = {"type": "object"}
+    required: dict[str, None] = {}
+    texts: dict[str, None] = {}
+    for site in sites:
+        properties: JsonObject = merged.setdefault("properties", {}) if "properties" in site else {}
+        for name, inner in site.get("properties", {}).items():
+            known = properties.setdefault(name, inner)
+            properties[name] = inner if known == inner else {"allOf": [known, inner]}
+        required.update(dict.fromkeys(site.get("required", ())))
+        texts.update({site.get("description"): None} if isinstance(site.get("description"), str) else {})
+        for keyword, value in site.schema.items():
+            if keyword in site and keyword not in _REWRITTEN:
+                merged.setdefault(keyword, value)
+    merged |= {"required": list(required)} if required else {}
+    merged |= {keyword: document[keyword] for keyword in ("$schema", "$defs", "definitions") if keyword in document}
+    names = set(merged.get("properties", ()))
     weakened: list[Weakening] = []
     words: list[str] = []
-    known = set(merged.get("properties", {}))
     for site, keyword in ((site, keyword) for site in sites for keyword in _NARROWING if keyword in site):
         if keyword not in refused and len(sites) == 1:
             merged[keyword] = site.get(keyword)
             continue
-        phrase = keyword_words(keyword, site.get(keyword))
         steps = [()] if keyword == "not" else [(index,) for index in range(len(site.get(keyword)))]
-        inner = [site.under(keyword, *step) for step in steps]
+        inside = [site.under(keyword, *step) for step in steps]
         is_typed = "type" in site or all(
-            is_object(one.schema) and one.schema.keys() <= _OBJECT | ANNOTATIONS for one in inner
+            is_object(one.schema) and one.schema.keys() <= _OBJECT | ANNOTATIONS for one in inside
         )
-        if not (phrase and is_typed and all(reader.declared_names(one) <= known for one in inner)):
-            return None  # an alternative describes other values than objects, or declares unknown properties
+        words.append(keyword_words(keyword, site.get(keyword)))
+        if not (words[-1] and is_typed and all(reader.declared_names(one) <= names for one in inside)):
+            return None
         weakened.append(Weakening(site.pointer, keyword, "in the description, because the root cannot contain a union"))
-        words.append(phrase)
-    kept: JsonObject = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
-    text = str(merged.pop("description", ""))
-    return describe({**merged, **kept}, [], [text], words), tuple(weakened)
+    return describe(merged, [], ["\n".join(filter(None, texts))], words), tuple(weakened)

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Final, final
 
 from fxai.schema.budget import MAX_LOCATIONS, Work, descend
-from fxai.schema.data import JsonObject, identity, is_object
+from fxai.schema.data import JsonObject, identity
 from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import holds_nested
