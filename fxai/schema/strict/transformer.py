@@ -83,7 +83,6 @@ class Transformer:
         self.matcher: Matcher = Matcher()
         self._unions: list[tuple[str, Sequence[Node]]] = []
         self._sizes: dict[int, tuple[object, int]] = {}
-        self._recursive: dict[str, bool] = {}  # whether a definition refers to itself
         self._open: dict[_Key, str | None] = {}
         self._done: dict[_Key, Node | None] = {}
 
@@ -165,21 +164,13 @@ class Transformer:
         return node
 
     def _annotated_reference(self, site: Site, at: str) -> Node | None:
-        """Return the target of a reference with the annotations next to the `$ref`. Providers refuse them there."""
+        """Return a reference with the annotations next to the `$ref`, in a union if the provider refuses them there."""
         node = self._definition((site.without(*(k for k in site.schema if k != "$ref")),), at)
         if node is None:
             return None
-        name = str(node.schema.get("$ref", "")).removeprefix(DEFS)
-        title, words = annotations_of([site])
-        if name in self.nodes and name not in self._recursive:
-            self._recursive[name] = f'"{DEFS}{name}"' in str(self.nodes[name].schema).replace("'", '"')
-        if name in self.nodes and not self._recursive[name]:
-            self.reader.steps.take(self.size(self.nodes[name].schema), at)
-            target = dict(self.nodes[name].schema)
-            own = target.pop("description", "")
-            target = {**target, "title": title} if title else target
-            return node.with_schema(describe(target, [], [*words, own], []))
-        return node.with_schema(describe({"anyOf": [node.schema]} if name else node.schema, [], words, []))
+        _, words = annotations_of([site])
+        schema = {"anyOf": [node.schema]} if "$ref" in node.schema and self.rules.lone_ref else node.schema
+        return node.with_schema(describe(schema, [], words, []))
 
     def size(self, schema: Any) -> int:
         """Return the number of values in a strict schema. A shared part counts at each location."""
