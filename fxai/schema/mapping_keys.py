@@ -5,17 +5,14 @@ This module adds `propertyNames` for the other types. Then the JSON Schema accep
 module also adds the `format` of dates and times, and the type `number` of a `Decimal`.
 
 >>> schema = {"type": "object", "additionalProperties": {"type": "integer"}}
->>> add_omitted(dict[int, int], schema, {}, {})
+>>> add_omitted(dict[int, int], schema, {})
 >>> schema["propertyNames"]
 {'pattern': '^(0|-?[1-9][0-9]*)$'}
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from enum import Enum
-from inspect import isclass
-from itertools import zip_longest
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +21,8 @@ from msgspec import inspect
 from fxai.schema.data import JsonObject, is_object
 from fxai.schema.fault import unwrap
 
+DEFS: Final = "#/$defs/"
+"""The prefix of references to definitions."""
 INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
 """The pattern of integers as keys."""
 _NUMBER: Final = (
@@ -31,74 +30,51 @@ _NUMBER: Final = (
 )
 
 
-def classes_of(tp: Any) -> list[Any]:
-    """Return each class inside a type for which `msgspec` derives a separate JSON Schema."""
-    waiting: list[Any] = [inspect.type_info(tp)]
-    found: dict[Any, None] = {}
-    while waiting:
-        info: Any = unwrap(waiting.pop())
-        cls: Any = getattr(info, "cls", None)
-        if cls is not None and not isinstance(info, inspect.CustomType):
-            if cls in found:
-                continue
-            found[cls] = None
-        waiting += (inner for inner, _ in _inside(info, {}))
-    return list(found)
-
-
-def add_omitted(
-    tp: Any, root: JsonObject, names: Mapping[Any, str], components: JsonObject, *, keys: bool = True
-) -> None:
+def add_omitted(tp: Any, root: JsonObject, components: JsonObject, *, keys: bool = True) -> None:
     """Add the keywords that `msgspec` omits to the JSON Schema of a type.
 
     Args:
         tp: The type.
         root: The JSON Schema of the type, as `msgspec` derived it. This function changes it.
-        names: The name of each class among the components.
         components: The JSON Schemas of the classes, by name. This function changes them.
         keys: True to add `propertyNames` to each mapping whose keys are not plain strings. Default: True.
     """
-    waiting: list[tuple[inspect.Type, object]] = [(inspect.type_info(tp), root)]
-    done: set[Any] = set()
+    waiting: list[tuple[inspect.Type, Any]] = [(inspect.type_info(tp), root)]
+    done: set[str] = set()
     while waiting:
         info, schema = waiting.pop()
         info = unwrap(info)
-        name = names.get(getattr(info, "cls", None))
-        if name is not None:
-            if name in done:
-                continue
+        if not is_object(schema) or (name := schema.get("$ref")) in done:
+            continue
+        if isinstance(name, str):
             done.add(name)
-            schema = components[name]
-        if is_object(schema):
-            names_of = getattr(info, "key_type", None) if keys else None
-            if names_of is not None and (key := _key(names_of)) is not None:
-                schema.setdefault("propertyNames", key)
-            if isinstance(info, (inspect.DateTimeType, inspect.TimeType)):
-                schema.setdefault("format", _format(info))
-            elif isinstance(info, inspect.DecimalType) and schema.get("type") == "string":
-                schema["type"] = ["string", "number"]
-            waiting += _inside(info, schema)
+            schema = components[name.removeprefix(DEFS)]
+        names_of = getattr(info, "key_type", None) if keys else None
+        if names_of is not None and (key := _key(names_of)) is not None:
+            schema.setdefault("propertyNames", key)
+        if isinstance(info, (inspect.DateTimeType, inspect.TimeType)):
+            schema.setdefault("format", _format(info))
+        elif isinstance(info, inspect.DecimalType) and schema.get("type") == "string":
+            schema["type"] = ["string", "number"]
+        waiting += _inside(info, schema)
     text = msgspec.json.encode([root, components])
-    for cls, name in names.items():
-        if isclass(cls) and issubclass(cls, Enum) and b'"$ref":"#/$defs/%s"' % name.encode() not in text:
-            components.pop(name, None)  # only keys used the enum
+    for name in [name for name in components if b'"$ref":"%s"' % (DEFS + name).encode() not in text]:
+        del components[name]  # an enum that only keys use
 
 
 def _inside(info: inspect.Type, schema: JsonObject) -> Iterator[tuple[inspect.Type, object]]:
     """Iterate over the types inside a type, with the JSON Schema of each."""
     if isinstance(info, (inspect.DictType, inspect.FrozenDictType)):
         yield info.value_type, schema.get("additionalProperties")
-        yield info.key_type, None
     elif isinstance(info, inspect.CollectionType):
         yield info.item_type, schema.get("items")
     elif isinstance(info, inspect.TupleType):
-        yield from zip_longest(info.item_types, schema.get("prefixItems", ()))
+        yield from zip(info.item_types, schema.get("prefixItems", ()), strict=False)
     elif isinstance(info, inspect.UnionType):
-        arms = iter(schema.get("anyOf", ()))
-        for arm in info.types:  # `msgspec` moves structs after the others, and `None` to the end
-            plain = unwrap(arm)
-            is_struct = isinstance(plain, inspect.StructType) and not plain.array_like
-            yield plain, None if is_struct or isinstance(plain, inspect.NoneType) else next(arms, None)
+        # `msgspec` moves structs to the end, into a union of their own if they have tags, and null after or before them
+        types = [one for one in map(unwrap, info.types) if not isinstance(one, inspect.NoneType)]
+        arms = [one for arm in schema.get("anyOf", ()) for one in (arm["anyOf"] if "discriminator" in arm else [arm])]
+        yield from zip(sorted(types, key=_is_struct), [arm for arm in arms if arm.get("type") != "null"], strict=False)
     else:
         fields: Any = getattr(info, "fields", ())
         items: list[Any] = schema.get("prefixItems", [])
@@ -106,6 +82,10 @@ def _inside(info: inspect.Type, schema: JsonObject) -> Iterator[tuple[inspect.Ty
         tags = len(items) - len(fields)  # the tag of a struct is its first item
         for index, field in enumerate(fields):
             yield field.type, items[index + tags] if items else properties.get(field.encode_name)
+
+
+def _is_struct(info: inspect.Type) -> bool:
+    return isinstance(info, inspect.StructType) and not info.array_like
 
 
 def _key(info: inspect.Type) -> JsonObject | None:

@@ -64,7 +64,7 @@ from fxai.schema.conversion import (
 )
 from fxai.schema.data import Empty, JsonObject, every_object, is_object
 from fxai.schema.fault import SchemaError
-from fxai.schema.mapping_keys import add_omitted, classes_of
+from fxai.schema.mapping_keys import DEFS, add_omitted
 from fxai.schema.type_info import (
     ABSENT,
     Member,
@@ -501,7 +501,6 @@ def _fits(tp: Any) -> Callable[[Any], bool]:
 # ---- the JSON Schema of a plan
 
 _ANYTHING: Final = "x-fxai-anything"  # replaces an empty schema, which the hook cannot return
-_DEFS: Final = "#/$defs/"
 _OF_CODECS: Final = ("minimum", "maximum", "maxLength", "pattern", "allOf", "format")
 
 
@@ -548,18 +547,14 @@ def _components(plan: Plan) -> tuple[JsonObject, JsonObject]:
         raise NotImplementedError
 
     try:
-        incomplete = plan.survey.keyed or plan.survey.omitted
-        classes = classes_of(plan.wire) if incomplete else []
-        (root, *references), components = msgspec.json.schema_components(
-            [plan.wire, *classes], ref_template=_DEFS + "{name}", schema_hook=anything
+        (root,), components = msgspec.json.schema_components(
+            [plan.wire], ref_template=DEFS + "{name}", schema_hook=anything
         )
     except (TypeError, ValueError, NotImplementedError) as error:
         raise SchemaError(f"cannot derive a JSON Schema of {plan.type!r}: {error}") from None
     components = dict(components)
-    if incomplete:
-        names = [str(one["$ref"]).removeprefix(_DEFS) for one in references]
-        known = dict(zip(classes, names, strict=True))
-        add_omitted(plan.wire, root, known, components, keys=plan.survey.keyed)
+    if plan.survey.keyed or plan.survey.omitted:
+        add_omitted(plan.wire, root, components, keys=plan.survey.keyed)
     for component in components.values():
         _tidy(component)
     return root, components
@@ -576,7 +571,7 @@ def _inline(root: JsonObject, components: JsonObject, *, recursive: bool) -> Jso
     reference = root.get("$ref")
     if not isinstance(reference, str):
         return root
-    name = reference.removeprefix(_DEFS)
+    name = reference.removeprefix(DEFS)
     component = components[name]
     if not recursive or msgspec.json.encode({"$ref": reference})[1:-1] not in msgspec.json.encode(components):
         del components[name]
@@ -591,13 +586,13 @@ def _require_tags(tags: dict[Any, str], root: JsonObject, components: JsonObject
     among = {id(arm) for arm in tagged}
     alone: dict[str, list[JsonObject]] = {}
     for location in locations:
-        name = str(location.get("$ref", "")).removeprefix(_DEFS)
+        name = str(location.get("$ref", "")).removeprefix(DEFS)
         if name in fields and name in components and id(location) not in among:
             alone.setdefault(name, []).append(location)
-    shared = {str(arm.get("$ref", "")).removeprefix(_DEFS) for arm in tagged} & set(alone)
+    shared = {str(arm.get("$ref", "")).removeprefix(DEFS) for arm in tagged} & set(alone)
     for name in shared:
         for location in alone[name]:
-            location["$ref"] = f"{_DEFS}{name}_alone"
+            location["$ref"] = f"{DEFS}{name}_alone"
     for name in alone:
         component = components[name]
         if name in shared:

@@ -125,6 +125,12 @@ PLACES: dict[str, tuple[Any, Any, Any]] = {
     "in a recursive struct": (Tree, {"below": {"red": {"below": {}}}}, {"below": {"red": {"below": {"x": {}}}}}),
     "in an array": (Row, ["Row", {"1": 2}], ["Row", {"x": 2}]),
     "in a named tuple": (Pair, [{"1": 2}, "n"], [{"x": 2}, "n"]),
+    "after null": (None | dict[int, int], {"1": 2}, {"x": 2}),  # the order is the case
+    "beside null and a struct": (
+        list[None | Leaf | list[dict[int, int]]],  # noqa: RUF036
+        [None, {"type": "Leaf", "counts": {"1": 2}}, [{"1": 2}]],
+        [{"type": "Leaf", "counts": {"x": 2}}],
+    ),
     "beside a codec": (Coded, {"times": {"1": 1000}}, {"times": {"x": 1000}}),
 }
 
