@@ -95,22 +95,19 @@ class Conjunction(msgspec.Struct, eq=False):
 Choose: TypeAlias = Callable[[list[Part]], Part]
 
 
-def gather(
-    roots: list[Part], choose: Choose, into: Conjunction | None = None, *, steps: Work | None = None
-) -> Conjunction:
+def gather(roots: list[Part], choose: Choose, *, steps: Work | None = None) -> Conjunction:
     """Return the schemas of one location, with one chosen alternative for each choice.
 
     Args:
         roots: Validators of the schemas that apply.
         choose: Function that returns one of several alternatives.
-        into: Conjunction to extend. Default: a new conjunction.
         steps: Counter of schemas. Default: None, no limit.
 
     Raises:
         DeadEndError: If a schema accepts nothing.
         ExhaustedError: If the schemas need more steps than the counter allows.
     """
-    found = into or Conjunction(list(roots))
+    found = Conjunction(list(roots))
     pending = list(reversed(roots))
     while pending:
         part = pending.pop()
@@ -135,6 +132,9 @@ def _inner(part: Part, choose: Choose, found: Conjunction) -> Iterator[Part]:
     for keyword in ("anyOf", "oneOf"):
         if alternatives := keyword_of(part, keyword):
             yield choose([part.under(inner) for inner in alternatives])
+    for keyword in ("dependentSchemas", "dependencies"):
+        for inner in filter(is_object, keyword_of(part, keyword, {}).values()):
+            yield choose([part.under({}), part.under(inner)])
     negation = keyword_of(part, "not")
     if negation is not None:
         found.negated.append(part.under(negation))

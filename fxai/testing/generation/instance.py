@@ -285,17 +285,18 @@ def _matches(pattern: str, text: str) -> bool:
 
 @final
 class Members:
-    """The state of a generated object, with the chosen and the omitted property names."""
+    """The generator of an object.
+
+    Args:
+        drawing: The state of the whole value.
+        here: The schemas of the object.
+        depth: The depth of the object in the value.
+    """
 
     def __init__(self, drawing: Drawing, here: Conjunction, depth: int) -> None:
         self.drawing = drawing
         self.here = here
         self.depth = depth
-        self.chosen: dict[str, None] = {}
-        self.away: set[str] = set()
-        self.followed: set[int] = set()
-        self.least: int = 0
-        self.most: float = math.inf
 
     def draw(self) -> JsonObject:
         """Generate the object.
@@ -303,51 +304,52 @@ class Members:
         Raises:
             DeadEndError: If no object was found.
         """
-        self.least = math.ceil(max(self.here.all("minProperties"), default=0))
-        self.most = math.floor(min(self.here.all("maxProperties"), default=10**9))
-        if self.least > _MOST_PROPERTIES:
+        least = math.ceil(max(self.here.all("minProperties"), default=0))
+        most = math.floor(min(self.here.all("maxProperties"), default=10**9))
+        if least > _MOST_PROPERTIES:
             raise DeadEndError
-        self._choose_known()
-        while self._follow_dependents():
-            self._choose_known()
-        self._fill()
-        if len(self.chosen) > self.most:
+        known = dict.fromkeys(name for properties in self.here.all("properties") for name in properties)
+        needed = dict.fromkeys(name for names in self.here.all("required") if is_array(names) for name in names)
+        chosen = dict(needed)
+        for name in known:
+            full = len(chosen) >= most or self.depth >= _DEEP
+            if name not in chosen and not full and self._allows(name) and self.drawing.draw(_BOOLEANS):
+                chosen[name] = None
+        for keyword in ("dependentRequired", "dependencies"):
+            for name, asked in ((name, asked) for names in self.here.all(keyword) for name, asked in names.items()):
+                chosen.update(dict.fromkeys(asked) if name in chosen and is_array(asked) else {})
+        for name in known if len(chosen) < least else ():
+            if len(chosen) < least and self._allows(name):
+                chosen[name] = None
+        self._add_undeclared(chosen, known, least, most)
+        if not least <= len(chosen) <= most:
             raise DeadEndError
-        needed = set(self._required_names())
         value: JsonObject = {}
-        for name in self.chosen:
+        for name in dict.fromkeys((*(one for one in known if one in chosen), *chosen)):
             try:
                 value[name] = self.drawing.value(schemas_of(self.here, name), self.depth + 1)
             except DeadEndError:
-                if name in needed or len(self.chosen) <= self.least:
+                if name in needed or len(chosen) <= least:
                     raise
         return value
 
-    def _required_names(self) -> Iterator[str]:
-        for names in self.here.all("required"):
-            if is_array(names):
-                yield from names
-
-    def _known_names(self) -> dict[str, None]:
-        return {name: None for properties in self.here.all("properties") for name in properties}
-
-    def _choose_known(self) -> None:
-        """Choose the required properties, and some optional properties with a schema."""
-        required = list(self._required_names())
-        for name in required:
-            self.away.discard(name)
-            self.chosen[name] = None
-        for name in self._known_names():
-            if name in self.chosen or name in self.away:
+    def _add_undeclared(self, chosen: dict[str, None], known: dict[str, None], least: int, most: int) -> None:
+        """Choose names without a declared schema up to the minimum, and sometimes more."""
+        free = 0
+        if self.depth < _DEEP and self._is_open() and (not known or self.drawing.happens()):
+            free = self.drawing.draw(between(0, 2))
+        wanted = min(max(least - len(chosen), free), most - len(chosen))
+        for _ in range(wanted * _NAME_TRIES):
+            if wanted <= 0:
+                break
+            name = self._name()
+            if name in chosen or name in known or not self._allows(name):
                 continue
-            full = len(self.chosen) >= self.most or self.depth >= _DEEP
-            if not full and self._allows(name) and self.drawing.draw(_BOOLEANS):
-                self.chosen[name] = None
-            else:
-                self.away.add(name)
-        known = self._known_names()
-        if len(known) > 1 and len(self.chosen) > 1:
-            self.chosen = dict.fromkeys((*(n for n in known if n in self.chosen), *self.chosen))
+            if self.drawing.undeclared or any(
+                is_object(inner.schema) and inner.schema for inner in schemas_of(self.here, name)
+            ):
+                chosen[name] = None
+                wanted -= 1
 
     def _allows(self, name: str) -> bool:
         if any(inner.schema is False for inner in schemas_of(self.here, name)):
@@ -357,49 +359,6 @@ class Members:
     def _naming(self) -> list[Part]:
         named = ((part, keyword_of(part, "propertyNames")) for part in self.here.parts)
         return [part.under(schema) for part, schema in named if schema is not None]
-
-    def _follow_dependents(self) -> bool:
-        """Add the properties that chosen properties require. Return True if something changed."""
-        before = len(self.chosen)
-        joined = False
-        for part in list(self.here.parts):
-            for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
-                for name, asked in keyword_of(part, keyword, {}).items():
-                    if name not in self.chosen or not (is_array(asked) or is_object(asked) or asked is False):
-                        continue
-                    if is_array(asked):
-                        self.chosen.update(dict.fromkeys(asked))
-                        self.away.difference_update(asked)
-                    elif id(asked) not in self.followed:
-                        self.followed.add(id(asked))
-                        choose, steps = self.drawing.choosing(self.depth), self.drawing.steps
-                        gather([part.under(asked)], choose, self.here, steps=steps)
-                        joined = True
-        return joined or len(self.chosen) > before
-
-    def _fill(self) -> None:
-        """Add properties up to the minimum, and sometimes an undeclared property."""
-        locations = {name: index for index, name in enumerate(self._known_names())}
-        for name in sorted(self.away, key=locations.__getitem__) if len(self.chosen) < self.least else ():
-            if len(self.chosen) < self.least and self._allows(name):
-                self.chosen[name] = None
-        free = 0
-        if self.depth < _DEEP and self._is_open() and (not self._known_names() or self.drawing.happens()):
-            free = self.drawing.draw(between(0, 2))
-        wanted = max(self.least, len(self.chosen) + free) - len(self.chosen)
-        for _ in range(int(min(wanted, self.most - len(self.chosen))) * _NAME_TRIES):
-            if len(self.chosen) >= self.most or wanted <= 0:
-                break
-            name = self._name()
-            if name in self.chosen or name in self.away or not self._allows(name):
-                continue
-            if self.drawing.undeclared or any(
-                is_object(inner.schema) and inner.schema for inner in schemas_of(self.here, name)
-            ):
-                self.chosen[name] = None
-                wanted -= 1
-        if len(self.chosen) < self.least:
-            raise DeadEndError
 
     def _is_open(self) -> bool:
         """Return True if undeclared properties are allowed."""
