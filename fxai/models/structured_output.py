@@ -358,15 +358,13 @@ class AnswerWriter:
             self._has_failed = True
             return None
         node = level.node
-        if node is None or node.shape is None:
-            return None, None, False
-        if node.members is None:
-            item = _resolve(node.shape.parts[0])
+        if node is not None and node.item is not None:
+            item = _resolve(node.item)
             return item.back, item, False
-        member = node.members.get(str(key))
+        member = None if node is None or node.members is None else node.members.get(str(key))
         if member is None:
             return None, None, False
-        return member.back, None if member.null else _resolve(member.node), member.drops_null
+        return member.back, None if member.null else _resolve(member.node), member.is_nulled
 
     def _write_key(self, key: str | int) -> None:
         level = self._levels[-1] if self._levels else None
@@ -383,9 +381,9 @@ def _can_stream(kind: OpenKind, way: Way, node: Node | None) -> bool:
     """Return whether the writer can convert a value before it is complete."""
     if way is None:
         return True
-    if node is None or node.shape is None:
+    if node is None:
         return False
-    return node.members is not None if kind == "{" else kind == "[" and node.shape.kind == "list"
+    return node.members is not None if kind == "{" else kind == "[" and node.item is not None
 
 
 def _resolve(node: Node) -> Node:

@@ -116,24 +116,6 @@ class NoFormError(Exception):
     """An error for a value without a strict form. The message is the reason."""
 
 
-class Shape(NamedTuple):
-    """The structure of the conversions of a node. Two nodes with the same shape convert a strict value equally.
-
-    Attributes:
-        kind: `object`, `tuple`, `map`, `list`, `union`, or a reference to a definition.
-        parts: The inner nodes: the properties of an object by name, the items, or the alternatives.
-        rest: The property that contains undeclared properties or further items. Empty if it does not exist.
-        absent: The properties for which null always means that the property is absent.
-        names: The names of the properties of an object, in the order of `parts`.
-    """
-
-    kind: str
-    parts: tuple[Node, ...] = ()
-    rest: str = ""
-    absent: frozenset[str] = frozenset()
-    names: tuple[str, ...] = ()
-
-
 @final
 class Node(msgspec.Struct, frozen=True, eq=False):
     """A strict schema with the conversions of its values. `back` and `forth` are either both None or both set."""
@@ -148,8 +130,8 @@ class Node(msgspec.Struct, frozen=True, eq=False):
     """The description of the rewritten form."""
     checks: tuple[str, ...] = ()
     """The descriptions of the keywords that the provider does not enforce."""
-    shape: Shape | None = None
-    """The structure of the conversions. None for a scalar, because no conversion changes scalars."""
+    item: Node | None = None
+    """The items of an array that stays an array, or None."""
     members: Mapping[str, Property] | None = None
     """The members of an object without other properties, or None."""
     target: Callable[[], Node] | None = None
@@ -184,7 +166,6 @@ class Property(NamedTuple):
         exact: True if the strict form distinguishes a null from an absent property.
         absent: True if an optional property is also optional in the strict schema. Otherwise, null means that the
             property is absent.
-        takes_null: True if the value of the property can be null. fxai uses it only if `absent` is True.
     """
 
     node: Node
@@ -192,17 +173,11 @@ class Property(NamedTuple):
     null: str = ""
     exact: bool = False
     absent: bool = False
-    takes_null: bool = False
 
     @property
     def is_nulled(self) -> bool:
         """True if null means in the strict schema that the property is absent."""
         return self.optional and not self.absent
-
-    @property
-    def drops_null(self) -> bool:
-        """True if a null means that the property is absent, also if the strict schema refuses it."""
-        return self.optional and not (self.absent and self.takes_null)
 
     @property
     def schema(self) -> JsonObject:
@@ -244,15 +219,11 @@ def map_text(value: object, way: Callable[[object], object]) -> object:
 def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) -> Node:
     """Create a node for an object. `rest` contains all undeclared properties. It is None for a closed object."""
     schemas = {name: member.schema for name, member in members.items()}
-    parts = [members[name].node for name in sorted(members)]
-    absent = frozenset(name for name, member in members.items() if member.is_nulled and member.exact)
-    rests = {} if rest is None else {rest[0]: rest[1]}
-    shape = Shape("object", (*parts, *rests.values()), "".join(rests), absent, (*sorted(members), *rests))
-    schemas |= {name: node.schema for name, node in rests.items()}
+    schemas |= {} if rest is None else {rest[0]: rest[1].schema}
     schema = closed_object(schemas, optional={name for name, member in members.items() if member.absent})
-    if rest is None and not any(member.drops_null or member.node.back for member in members.values()):
-        return Node(schema, shape=shape)
-    ways = {name: (member.back, member.drops_null) for name, member in members.items()}
+    if rest is None and not any(member.is_nulled or member.node.back for member in members.values()):
+        return Node(schema)
+    ways = {name: (member.back, member.is_nulled) for name, member in members.items()}
     unknown: tuple[Way, bool] = (None, False)
 
     def back(value: object) -> object:
@@ -275,7 +246,7 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
         found = {name: member.forth(name in value, value.get(name)) for name, member in there.items()}
         return found if rest is None else {**found, rest[0]: lead(rest[1].forth, others)}
 
-    return Node(schema, back, forth, shape=shape, members=members if rest is None else None)
+    return Node(schema, back, forth, members=members if rest is None else None)
 
 
 def _unrest(found: JsonObject, rest: tuple[str, Node], members: Mapping[str, Property]) -> JsonObject:
@@ -304,16 +275,15 @@ def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
         return [{"0": name, "1": lead(value.forth, item)} for name, item in mapping.items()]
 
     pair = closed_object({"0": key.schema, "1": value.schema}, note=_TUPLE)
-    return Node({"type": "array", "items": pair, **bounds}, back, forth, _PAIRS, shape=Shape("map", (value,)))
+    return Node({"type": "array", "items": pair, **bounds}, back, forth, _PAIRS)
 
 
 def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
     """Create a node for an array whose items have the same schema."""
     schema = {"type": "array", "items": item.schema, **bounds}
     way_back, way_forth = item.back, item.forth
-    shape = Shape("list", (item,))
     if way_back is None or way_forth is None:
-        return Node(schema, shape=shape)
+        return Node(schema)
 
     def back(value: object) -> object:
         return [way_back(one) for one in value] if is_array(value) else map_text(value, back)
@@ -323,7 +293,7 @@ def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
             raise NoFormError("the value must be an array")
         return [way_forth(one) for one in value]
 
-    return Node(schema, back, forth, shape=shape)
+    return Node(schema, back, forth, item=item)
 
 
 def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
@@ -346,8 +316,7 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
     members: JsonObject = {str(index): item.schema for index, item in enumerate(items)}
     if rest is not None:
         members[REST] = rest.schema
-    shape = Shape("tuple", (*items, *([] if rest is None else [rest])), "" if rest is None else REST)
-    return Node(closed_object(members), back, forth, _TUPLE, shape=shape)
+    return Node(closed_object(members), back, forth, _TUPLE)
 
 
 def closed_object(members: Mapping[str, object], note: str = "", optional: Container[str] = ()) -> JsonObject:
@@ -381,8 +350,8 @@ def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
     def forth(value: object) -> object:
         return lead(nodes[name].forth, value)
 
-    schema, shape = {"$ref": DEFS + name}, Shape(DEFS + name)
+    schema = {"$ref": DEFS + name}
     known = nodes.get(name)
     if known is not None and known.back is None:
-        return Node(schema, shape=shape)
-    return Node(schema, back, forth, shape=shape, target=lambda: nodes[name])
+        return Node(schema)
+    return Node(schema, back, forth, target=lambda: nodes[name])

@@ -95,7 +95,8 @@ class Transformer:
         node = self.transform((self.reader.root,), "")
         overlaps = Overlaps(self.nodes)
         for at, nodes in () if self.unsupported else self._unions:
-            if any(overlaps.clash(one, other) for one, other in combinations(nodes, 2)):
+            pairs = ((one, other) for one, other in combinations(nodes, 2) if one.back or other.back)
+            if any(overlaps.may(one.schema, other.schema) for one, other in pairs):
                 self.unsupported[UnsupportedFeature(at, "anyOf", _AMBIGUOUS)] = None
         if node is None or "$ref" not in node.schema:
             return node
@@ -550,7 +551,7 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, requi
 def _optional(node: Node, location: Location, to: Transformer) -> Property:
     """Create an optional property. If the provider requires all properties, null means that the property is absent."""
     if not to.rules.all_required:
-        return Property(node, optional=True, absent=True, takes_null=not location or to.takes_null(location))
+        return Property(node, optional=True, absent=True)
     if not location or not to.takes_null(location):
         return Property(node, optional=True, exact=bool(to.null))
     defaults = [site.get("default") for site in to.reader.together(location) if "default" in site]

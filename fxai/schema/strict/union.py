@@ -1,10 +1,10 @@
 """Unions in strict form. Use this module to find the alternative of a value and ambiguous alternatives.
 
-Two alternatives are ambiguous if they read the same strict value as two different values. For example, `{}` can be an
-empty object and an empty tuple.
+Two alternatives are ambiguous if a strict value is an instance of both, and a conversion applies to one of them. For
+example, `{}` can be an empty object and an empty tuple.
 
 >>> from fxai.schema.strict.node import object_node, tuple_node
->>> Overlaps({}).clash(object_node({}, None), tuple_node([], None))
+>>> Overlaps({}).may(object_node({}, None).schema, tuple_node([], None).schema)
 True
 """
 
@@ -19,7 +19,7 @@ from fxai.schema.data import JsonObject, identity
 from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import holds_nested
-from fxai.schema.strict.node import DEFS, Node, NoFormError, Shape, lead, map_text
+from fxai.schema.strict.node import DEFS, Node, NoFormError, lead, map_text
 
 
 @final
@@ -67,9 +67,8 @@ class Fit:
 def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
     """Create the node of a union. The first branch whose schema accepts a value converts the value."""
     schema = {"anyOf": [branch.schema for branch in branches]}
-    shape = Shape("union", tuple(branches))
     if all(branch.back is None for branch in branches):
-        return Node(schema, shape=shape)
+        return Node(schema)
     choices = [(branch, Fit(branch.schema, defs)) for branch in branches]
 
     def back(value: object) -> object:
@@ -93,17 +92,16 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
                 return candidate
         raise NoFormError("the value matches none of the alternatives")
 
-    return Node(schema, back, forth, shape=shape)
+    return Node(schema, back, forth)
 
 
 _NUMBERS: Final = frozenset(("integer", "number"))
-_NULL: Final[JsonObject] = {"type": "null"}
 _MOST_PAIRS: Final = 100 * MAX_LOCATIONS
 
 
 @final
 class Overlaps:
-    """A search for nodes that read a strict value differently.
+    """A search for strict schemas with a common instance.
 
     Args:
         defs: The nodes of all definitions.
@@ -114,46 +112,12 @@ class Overlaps:
         self._work = Work(_MOST_PAIRS)
         self._common: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
 
-    def clash(self, left: Node, right: Node) -> bool:
-        """Return True if a common instance of both nodes can convert to two different original values.
+    def may(self, left: JsonObject, right: JsonObject) -> bool:
+        """Return True if two strict schemas can have a common instance. In doubt, return True.
 
         Raises:
-            ExhaustedError: If the nodes need too many comparisons.
+            ExhaustedError: If the schemas need too many comparisons.
         """
-        return self._clash(left, right, set())
-
-    def _clash(self, left: Node, right: Node, seen: set[tuple[int, int]]) -> bool:
-        if (id(left), id(right)) in seen or not self._overlap(left.schema, right.schema):
-            return False
-        self._work.take()
-        seen.add((id(left), id(right)))
-        return descend(lambda: self._differ(left, right, seen))
-
-    def _differ(self, left: Node, right: Node, seen: set[tuple[int, int]]) -> bool:
-        for one, other in ((left, right), (right, left)):
-            if one.shape is None:
-                return False
-            if one.shape.kind.startswith(DEFS):
-                return self._clash(self._defs[one.shape.kind.removeprefix(DEFS)], other, seen)
-            if one.shape.kind == "union":
-                return any(self._clash(part, other, seen) for part in one.shape.parts)
-        mine, theirs = left.shape, right.shape
-        if mine is None or theirs is None:
-            return False
-        if mine.kind != theirs.kind or mine.rest != theirs.rest:
-            return True
-        if mine.kind == "object":  # the parts that read the same property
-            parts = dict(zip(theirs.names, theirs.parts, strict=True))
-            pairs = [(part, parts[name]) for name, part in zip(mine.names, mine.parts, strict=True) if name in parts]
-        else:
-            pairs = list(zip(mine.parts, theirs.parts, strict=True))
-        if any(self._clash(first, second, seen) for first, second in pairs):
-            return True
-        nulls = ((right if name in mine.absent else left, name) for name in mine.absent ^ theirs.absent)
-        return any(self._overlap(node.schema["properties"][name], _NULL) for node, name in nulls)
-
-    def _overlap(self, left: JsonObject, right: JsonObject) -> bool:
-        """Return True if two strict schemas can have a common instance. In doubt, return True."""
         key = (id(left), id(right))
         if key not in self._common:
             self._work.take()
@@ -164,19 +128,19 @@ class Overlaps:
     def _in_common(self, left: JsonObject, right: JsonObject) -> bool:
         for one, other in ((left, right), (right, left)):
             if "$ref" in one:
-                return self._overlap(self._defs[one["$ref"].removeprefix(DEFS)].schema, other)
+                return self.may(self._defs[one["$ref"].removeprefix(DEFS)].schema, other)
             if "anyOf" in one:
-                return any(self._overlap(branch, other) for branch in one["anyOf"])
+                return any(self.may(branch, other) for branch in one["anyOf"])
         if left["type"] != right["type"] and not _NUMBERS.issuperset((left["type"], right["type"])):
             return False
         if left["type"] == "object":
             mine, other = left.get("properties", {}), right.get("properties", {})
             needed = {*left.get("required", ()), *right.get("required", ())}
             both = mine.keys() & other.keys()
-            return needed <= both and all(self._overlap(mine[name], other[name]) for name in needed)
+            return needed <= both and all(self.may(mine[name], other[name]) for name in needed)
         if left["type"] == "array":
             may_be_empty = not left.get("minItems") and not right.get("minItems")
-            return may_be_empty or self._overlap(left["items"], right["items"])
+            return may_be_empty or self.may(left["items"], right["items"])
         if "enum" in left and "enum" in right:
             return not {identity(v) for v in left["enum"]}.isdisjoint(identity(v) for v in right["enum"])
         return True
