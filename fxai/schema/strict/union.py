@@ -18,7 +18,6 @@ from fxai.schema.budget import MAX_LOCATIONS, Work, descend
 from fxai.schema.data import JsonObject, identity
 from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.parsing import holds_nested
 from fxai.schema.strict.node import DEFS, Node, NoFormError, lead, map_text
 
 
@@ -57,12 +56,6 @@ class Fit:
         """Return True if a value is an instance of the branch."""
         return self.may(value) and not self._whole.validate(value)
 
-    def once_read(self, value: object) -> bool:
-        """Return True if a value is an instance of the branch after fxai parses the JSON text in it."""
-        from fxai.schema.nested_text import read_texts  # only an invalid value needs this import
-
-        return not self._whole.validate(read_texts(self._whole, value)[0])
-
 
 def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
     """Create the node of a union. The first branch whose schema accepts a value converts the value."""
@@ -76,11 +69,7 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         for branch, fit in possible:
             if len(possible) == 1 or fit(value):
                 return lead(branch.back, value)
-        if not possible:
-            return map_text(value, back)
-        # The branch that accepts the value after fxai parses its JSON text, if only one branch does.
-        fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
-        return lead(fitting[0].back, value) if len(fitting) == 1 else value
+        return value if possible else map_text(value, back)
 
     def forth(value: object) -> object:
         for branch, fit in choices:
