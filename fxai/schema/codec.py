@@ -410,7 +410,6 @@ class Schema(Generic[_A]):
 
 
 def _compile(schema: Schema[Any]) -> Compiled:
-    """Compile the type of a schema and store the compiled form in the schema."""
     try:
         compiled = Compiled(schema.type)
     except SchemaError:

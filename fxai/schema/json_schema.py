@@ -174,7 +174,6 @@ def _content(document: JsonSchema) -> bytes:
 
 
 def _check(plain: object) -> bytes:
-    """Check a document and return its JSON text."""
     try:
         text = _ENCODE(plain)
     except (TypeError, ValueError, RecursionError):

@@ -86,6 +86,7 @@ from fxai.schema.type_info import (
 if TYPE_CHECKING:
     from fxai.schema.foreign import Foreign
 
+_ANNOTATED: Final[Any] = Annotated
 _UNION: Final[Any] = Union
 _DICT: Final[Any] = dict
 _LIST: Final[Any] = list
@@ -208,7 +209,7 @@ class _Deriving:
             bounds = [note.min_length or note.max_length for note in tp.__metadata__ if isinstance(note, msgspec.Meta)]
             self.found.indirect |= is_class(origin) and issubclass(origin, Set) and any(bounds)
             wire, step = self.of(tp.__origin__, location)
-            return (tp, None) if step is None else (_with_notes(wire, tp.__metadata__), step)
+            return (tp, None) if step is None else (_ANNOTATED[(wire, *tp.__metadata__)], step)
         if (arms := arms_of(tp)) is not None:
             return self._union(tp, arms, location)
         if kind_of(tp) is not None:
@@ -222,7 +223,7 @@ class _Deriving:
         metas = tuple(note for note in after if isinstance(note, msgspec.Meta))
         keywords = _beside(codec.json_schema() or {}, metas)
         metas = (msgspec.Meta(extra_json_schema=keywords), *metas) if keywords else metas
-        return (_with_notes(wire, metas) if metas else wire), Coded(codec, tp, wire, inner)
+        return (_ANNOTATED[(wire, *metas)] if metas else wire), Coded(codec, tp, wire, inner)
 
     def _foreign(self, tp: Any, metas: tuple[msgspec.Meta, ...], location: str) -> _Derived:
         from fxai.schema.foreign import MARK, foreign
@@ -238,7 +239,7 @@ class _Deriving:
         self.foreigners[step.number] = step
         self.found.floats = True
         self.found.open_ended |= step.open_ended
-        return _with_notes(Any, (msgspec.Meta(extra_json_schema={MARK: step.number}), *metas)), step
+        return _ANNOTATED[(Any, msgspec.Meta(extra_json_schema={MARK: step.number}), *metas)], step
 
     def _union(self, tp: object, arms: tuple[Any, ...], location: str) -> _Derived:
         derived = [self.of(arm, location) for arm in arms]
@@ -416,11 +417,6 @@ def _beside(keywords: JsonObject, metas: tuple[msgspec.Meta, ...]) -> JsonObject
             if keyword not in ("minimum", "maximum") or (bound > bounds[0]) == (keyword == "minimum"):
                 hidden[keyword] = bound
     return {**keywords, "allOf": [hidden]} if hidden else keywords
-
-
-def _with_notes(tp: Any, notes: tuple[Any, ...]) -> Any:
-    annotated: Any = Annotated
-    return annotated[(tp, *notes)]
 
 
 def _mirror_class(tp: Any, members: Sequence[Member], wires: list[Any]) -> Any:

@@ -100,10 +100,10 @@ def _misses(document: JsonSchema, data: SearchStrategy[object], trial: Trial) ->
     return miss_of(document, valid=st.sampled_from(known) if known else None)
 
 
-def first_fault(failure: DecodeFailure) -> tuple[str, str]:
-    """Return the location and the message of the first validation error."""
+def _refusal(given: object, what: str, failure: DecodeFailure, remedy: str) -> Break:
+    """Return the break of data that a decoder or an encoder refuses."""
     fault = failure.faults[0]
-    return fault.pointer, f"expected {fault.expected}, found {fault.found}"
+    return Break(given, fault.pointer, f"{what}: expected {fault.expected}, found {fault.found}", remedy)
 
 
 # ---- encoding
@@ -136,14 +136,12 @@ def _undone(name: str, schema: Schema[Any], given: object, *, one_sided: bool = 
     value = result.unwrap()
     encoded = schema.encode(value)
     if isinstance(encoded, Failure):
-        where, fault = first_fault(encoded.failure())
-        return Break(given, where, f"cannot encode the decoded {name}: {fault}", _CODEC)
+        return _refusal(given, f"cannot encode the decoded {name}", encoded.failure(), _CODEC)
     if one_sided:
         return None
     for again in (schema.decode(encoded.unwrap()), schema.decode_json(schema.encode_json(value).unwrap())):
         if isinstance(again, Failure):
-            where, fault = first_fault(again.failure())
-            return Break(given, where, f"cannot decode the encoded {name}: {fault}", _CODEC)
+            return _refusal(given, f"cannot decode the encoded {name}", again.failure(), _CODEC)
         comparable = getattr(value.__class__, "__eq__", None) is not getattr(object, "__eq__", None)
         if again.unwrap() != value and (comparable or schema.encode(again.unwrap()) != encoded):
             return Break(
@@ -175,8 +173,7 @@ def _agreement(subject: LawSubject, trial: Trial) -> Break | None:
             return Break(given, faults[0].pointer, fault, "generate data that the schema accepts, or widen the schema")
         result = decode_parameters(tool, given)
         if isinstance(result, Failure) and not one_sided:
-            where, fault = first_fault(result.failure())
-            return Break(given, where, f"the schema accepts it, but the decoder does not: {fault}", _NARROW)
+            return _refusal(given, "the schema accepts it, but the decoder does not", result.failure(), _NARROW)
         return None
 
     def reject(given: object) -> Break | None:
@@ -217,12 +214,11 @@ def _fits(name: str, schema: Schema[Any], given: object, *, one_sided: bool = Fa
     if isinstance(result, Failure):
         if one_sided:
             return None
-        where, fault = first_fault(result.failure())
-        return Break(given, where, f"the schema of the {name} accepts it, but the decoder does not: {fault}", _NARROW)
+        what = f"the schema of the {name} accepts it, but the decoder does not"
+        return _refusal(given, what, result.failure(), _NARROW)
     encoded = schema.encode(result.unwrap())
     if isinstance(encoded, Failure):
-        where, fault = first_fault(encoded.failure())
-        return Break(given, where, f"cannot encode the {name}: {fault}", _CODEC)
+        return _refusal(given, f"cannot encode the {name}", encoded.failure(), _CODEC)
     if faults := schema.written_document.validate(encoded.unwrap()):
         return Break(given, faults[0].pointer, f"the encoded value does not match its schema: {faults[0]}", _NARROW)
     return None
@@ -264,8 +260,7 @@ _REPORT: Final = (
 def _goes_there(form: StrictForm, given: object) -> Break | None:
     there = form.forth(given)
     if isinstance(there, Failure):
-        where, fault = first_fault(there.failure())
-        return Break(given, where, f"it has no strict form: {fault}", _REPORT)
+        return _refusal(given, "it has no strict form", there.failure(), _REPORT)
     if faults := form.document.validate(there.unwrap()):
         return Break(given, faults[0].pointer, f"the strict schema rejects the strict form: {faults[0]}", _REPORT)
     back = form.back(there.unwrap())
@@ -312,8 +307,7 @@ def _examples(subject: LawSubject, _: Trial) -> Break | None:
     for example in subject.tool.input_examples:
         result = decode_parameters(subject.tool, example.parameters)
         if isinstance(result, Failure):
-            where, fault = first_fault(result.failure())
-            return Break(example.parameters, where, f"invalid input example: {fault}", "correct the example")
+            return _refusal(example.parameters, "invalid input example", result.failure(), "correct the example")
     return None
 
 

@@ -163,7 +163,6 @@ def _read_turn(path: str | Path, exchange: Exchange) -> Response:
 
 
 def _with_results(turn: Response, results: dict[str, ToolResult]) -> Iterator[Any]:
-    """Yield the parts of a turn with the results of its calls before its end."""
     ended = {result.id for result in turn.tool_results}
     found = [
         msgspec.structs.replace(results[call.id], name=call.name)

@@ -209,7 +209,6 @@ class RequestForm:
         self._ways.append((unwrap, lambda value: Success({VALUE: value})))
 
     def _complete(self, rules: RequestRules) -> None:
-        """Add missing keywords."""
         if rules.properties and "properties" not in self._plain:
             self._note("/properties", "properties at the root", "no properties")
             self._plain["properties"] = {}
@@ -223,7 +222,6 @@ class RequestForm:
             schema["items"] = schema.pop("unevaluatedItems", {})
 
     def _rename(self, rules: RequestRules) -> None:
-        """Rename the properties of the root whose names the API refuses."""
         names: Any = self._plain.get("properties", {})
         refused = [name for name in names if not rules.accepts_name(name)]
         if not refused:
@@ -295,7 +293,6 @@ def _is_renamable(plain: JsonObject) -> bool:
 
 
 def _aliases(refused: Iterable[str], taken: Container[str]) -> dict[str, str]:
-    """Return an unused alias for each refused name."""
     aliases: dict[str, str] = {}
     for number, name in enumerate(refused, 1):
         plain = re.sub(_REFUSED_SIGNS, "_", name).strip("_")[:_LONGEST] or f"property_{number}"

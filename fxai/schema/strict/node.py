@@ -163,7 +163,6 @@ class Property(NamedTuple):
         node: The node of the property's value.
         optional: True if the original property is optional.
         null: The name in the object `{null: true}` that represents a real null. Empty if no object represents it.
-        exact: True if the strict form distinguishes a null from an absent property.
         absent: True if an optional property is also optional in the strict schema. Otherwise, null means that the
             property is absent.
     """
@@ -171,7 +170,6 @@ class Property(NamedTuple):
     node: Node
     optional: bool = False
     null: str = ""
-    exact: bool = False
     absent: bool = False
 
     @property
@@ -199,8 +197,6 @@ class Property(NamedTuple):
         """Convert the original value of the property. `there` is False if the property is absent."""
         if item is not None or not self.is_nulled:
             return lead(self.node.forth, item)
-        if there and self.exact and not self.null:
-            raise NoFormError("the property does not accept null")
         return {self.null: True} if there and self.null else None
 
 

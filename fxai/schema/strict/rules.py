@@ -271,7 +271,6 @@ class _RuleCheck:
             yield from self._circles()
 
     def _circles(self) -> Iterator[Fault]:
-        """Iterate over the references of a circle."""
         targets = {reference.removeprefix("#"): reference for reference in self.references}
         inner: dict[str, set[str]] = {reference: set() for reference in self.references}
         for reference, locations in self.references.items():

@@ -257,7 +257,6 @@ class Transformer:
         return self._any([node.with_words() for node in nodes], at).with_checks(asides)
 
     def _any(self, nodes: Sequence[Node], at: str) -> Node:
-        """Create the node of a union."""
         if any(node.back is not None for node in nodes):
             self._unions.append((at, nodes))
         distinct = list({_SORTED(node.schema): node for node in reversed(nodes)}.values())[::-1]
@@ -274,13 +273,13 @@ class Transformer:
             case "number" | "integer":
                 node = number_node(kind, sites, self)
                 strange = kind == "integer" and self.reader.dialect.name == "draft-04"
-                return msgspec.structs.replace(node, back=with_whole_numbers, forth=_same) if strange else node
+                return (
+                    msgspec.structs.replace(node, back=with_whole_numbers, forth=lambda value: value)
+                    if strange
+                    else node
+                )
             case _:
                 return Node({"type": kind})
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 # ---- strict forms by type
@@ -550,10 +549,8 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, requi
 
 def _optional(node: Node, location: Location, to: Transformer) -> Property:
     """Create an optional property. If the provider requires all properties, null means that the property is absent."""
-    if not to.rules.all_required:
-        return Property(node, optional=True, absent=True)
-    if not location or not to.takes_null(location):
-        return Property(node, optional=True, exact=bool(to.null))
+    if not to.rules.all_required or not location or not to.takes_null(location):
+        return Property(node, optional=True, absent=not to.rules.all_required)
     defaults = [site.get("default") for site in to.reader.together(location) if "default" in site]
     null = to.null
     if not null:
@@ -562,7 +559,7 @@ def _optional(node: Node, location: Location, to: Transformer) -> Property:
         to.weaken(location[0], "default", NULL_LOST)
     schema = {keyword: value for keyword, value in node.schema.items() if keyword != "description"}
     words = [node.schema.get("description", ""), null_words(null)]
-    return Property(node.with_schema(describe(schema, [], words, [])), optional=True, null=null, exact=bool(null))
+    return Property(node.with_schema(describe(schema, [], words, [])), optional=True, null=null)
 
 
 def _property(rule: Site, name: str, to: Transformer) -> Iterator[Site]:

@@ -166,7 +166,6 @@ class Drawing:
                 return None
 
     def _number(self, here: Conjunction, kind: str) -> float:
-        """Generate a number. Some documents contain integers as `3.0`, which draft 4 does not accept."""
         if kind == "number":
             number: float = self.draw(numbers(here))
             if not reach_of(here).holds(number):
@@ -234,7 +233,6 @@ def _has(part: Part, keyword: str) -> bool:
 
 
 def _item_schemas(here: Conjunction, index: int) -> list[Part]:
-    """Return the schemas that apply to the item at an index."""
     found: list[Part] = []
     left: list[Part] = []
     for part in here.parts:
@@ -444,7 +442,6 @@ def _edges(schema: Any) -> Iterator[float]:
 
 
 def _names(schema: Any) -> Iterator[str]:
-    """Yield the names of properties in a document."""
     if is_object(schema):
         for keyword, value in schema.items():
             if keyword in _NAMING and is_object(value):
@@ -459,7 +456,6 @@ def _names(schema: Any) -> Iterator[str]:
 
 
 def _change(draw: DrawFn, value: Any, edges: list[float], names: list[str]) -> Any:
-    """Return a copy of a value with one change."""
     paths = list(_paths(value, ()))
     path = paths[draw(between(0, len(paths) - 1))]
     whole = [copy_data(value)]

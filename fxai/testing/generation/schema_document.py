@@ -378,7 +378,6 @@ def _fresh_name(prefix: str) -> str:
 
 @st.composite
 def _structs(draw: DrawFn, some: SearchStrategy[list[Any]]) -> Any:
-    """Generate a Struct class with these members, open or closed, with some optional members."""
     types = draw(some)
     optional = draw(st.integers(0, len(types)))
     config: dict[str, Any] = draw(
@@ -405,7 +404,6 @@ def _struct(members: list[Any], config: dict[str, Any]) -> Any:
 
 
 def _tagged_union(groups: tuple[list[Any], list[Any]]) -> Any:
-    """Return a union of two Structs with different tags."""
     arms = [
         _struct([(f"m{index}", tp) for index, tp in enumerate(types)], {"tag": tag, "tag_field": "kind"})
         for tag, types in zip(("one", "two"), groups, strict=True)
@@ -414,7 +412,6 @@ def _tagged_union(groups: tuple[list[Any], list[Any]]) -> Any:
 
 
 def _class(kind: str, types: list[Any]) -> Any:
-    """Return a class of the kind with these members."""
     name, members = _fresh_name("Made"), [(f"m{index}", tp) for index, tp in enumerate(types)]
     if kind == "dataclass":
         made: Any = make_dataclass(name, [*members, ("more", int, field(default=3))])
