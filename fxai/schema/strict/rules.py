@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final, cast, final
+from typing import Any, Final, final
 
 import msgspec
 
 from fxai.schema.data import JsonObject, is_array, is_object
+from fxai.schema.dialect import LATEST
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.location import subschemas
 from fxai.schema.pattern import is_plain
 
 NULL_LOST: Final = (
@@ -140,6 +142,7 @@ ANTHROPIC: Final = StrictRules(
 
 _DESCRIPTIVE: Final = ("type", "enum", "const", "anyOf", "allOf", "$ref")
 _NAMED: Final = ("$defs", "definitions")
+_READ: Final = (*_NAMED, "properties", "items", "anyOf", "allOf")
 
 
 def rule_faults(document: JsonSchema | Mapping[str, Any], rules: StrictRules) -> tuple[Fault, ...]:
@@ -184,20 +187,13 @@ class _RuleCheck:
             yield from self._object(schema, pointer, level)
         if "array" in kinds and "items" not in schema:
             yield Fault(f"{pointer}/items", "a schema for the items", NOTHING)
-        for name, inner in cast("JsonObject", schema.get("properties", {})).items():
-            yield from self.schema(inner, pointer_to(f"{pointer}/properties", name), level)
-        if "items" in schema:
-            yield from self.schema(schema["items"], f"{pointer}/items", level)
-        for union in ("anyOf", "allOf"):
-            for index, inner in enumerate(cast("list[Any]", schema.get(union, []))):
-                at = f"{pointer}/{union}/{index}"
-                if union == "allOf" and is_object(inner) and "$ref" in inner:
-                    yield Fault(f"{at}/$ref", "no $ref inside allOf", found_in(inner["$ref"]))
-                yield from self.schema(inner, at, level)
-        for location in _NAMED:
-            for name, inner in cast("JsonObject", schema.get(location, {})).items():
-                self.text += len(name)
-                yield from self.schema(inner, pointer_to(f"{pointer}/{location}", name), 0)
+        for keyword, at, inner in subschemas(schema, LATEST):
+            if keyword in _NAMED:
+                self.text += len(at.rpartition("/")[2])
+            if keyword == "allOf" and is_object(inner) and "$ref" in inner:
+                yield Fault(f"{pointer}{at}/$ref", "no $ref inside allOf", found_in(inner["$ref"]))
+            if keyword in _READ:
+                yield from self.schema(inner, pointer + at, 0 if keyword in _NAMED else level)
 
     def _keywords(self, schema: JsonObject, pointer: str) -> Iterator[Fault]:
         for keyword, value in schema.items():

@@ -25,7 +25,7 @@ from fxai.schema.data import JsonObject, identity, is_array, is_object
 from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema, with_whole_numbers
 from fxai.schema.location import ANNOTATIONS, DocumentReader, Location, LocationError, Site
-from fxai.schema.pattern import Matcher, PatternTimeoutError, is_plain
+from fxai.schema.pattern import is_plain
 from fxai.schema.strict.node import (
     DEFS,
     NULL,
@@ -80,7 +80,6 @@ class Transformer:
         self.nodes: dict[str, Node] = {}
         self.unsupported: dict[UnsupportedFeature, None] = {}
         self.weakened: dict[Weakening, None] = {}
-        self.matcher: Matcher = Matcher()
         self._unions: list[tuple[str, Sequence[Node]]] = []
         self._sizes: dict[int, tuple[object, int]] = {}
         self._open: dict[_Key, str | None] = {}
@@ -533,7 +532,7 @@ def _required_names(site: Site) -> Sequence[str]:
 def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, required: bool) -> Property | None:
     """Create the property with a name. Return None if the object cannot have this property."""
     to.reader.steps.take(len(sites), at)
-    location = tuple(site for rule in sites for site in _property(rule, name, to))
+    location = tuple(site for rule in sites for site in _property(rule, name))
     if any(site.schema is False for site in location) or any(
         name not in to.reader.evaluated_names(site) for site in sites
     ):
@@ -562,20 +561,10 @@ def _optional(node: Node, location: Location, to: Transformer) -> Property:
     return Property(node.with_schema(describe(schema, [], words, [])), optional=True, null=null)
 
 
-def _property(rule: Site, name: str, to: Transformer) -> Iterator[Site]:
-    known = name in rule.get("properties", {})
-    if known:
+def _property(rule: Site, name: str) -> Iterator[Site]:
+    if name in rule.get("properties", {}):
         yield rule.under("properties", name)
-    for pattern in rule.get("patternProperties", {}):
-        to.reader.steps.take(1, rule.pointer)
-        try:
-            matching = to.matcher.matches(pattern, name)
-        except PatternTimeoutError:
-            raise LocationError(rule.pointer, "patternProperties", f"matching {pattern!r} takes too long") from None
-        if matching:
-            known = True
-            yield rule.under("patternProperties", pattern)
-    if not known and "additionalProperties" in rule:
+    elif "additionalProperties" in rule:
         yield rule.under("additionalProperties")
 
 
@@ -583,33 +572,22 @@ def _map(sites: Sequence[Site], at: str, to: Transformer, *, bare: bool) -> Node
     """Create the node for the undeclared properties as pairs. Return None if the object has none.
 
     Raises:
-        LocationError: If the undeclared properties accept any value.
+        LocationError: If the undeclared properties accept any value, or if their schemas depend on their names.
     """
-    patterns = [(site, pattern) for site in sites for pattern in site.get("patternProperties", {})]
-    others = [site.under("additionalProperties") for site in sites if "additionalProperties" in site]
-    closed = any(other.schema is False for other in others)
-    location = tuple(other for other in others if other.schema is not False and not closed)
-    name = Site(f"{at}/propertyNames/type", {"type": "string"})
-    if patterns:
-        site, pattern = patterns[0]
-        plain = is_plain(pattern)
-        if len(patterns) > 1 or location:
+    for site in sites:
+        if site.get("patternProperties"):
             reason = "the schemas of values depend on the names, so declare one schema for all names"
             raise LocationError(site.pointer, "patternProperties", reason)
-        refused = f"the provider does not accept the pattern {pattern!r}"
-        if closed and not plain:
-            raise LocationError(site.pointer, "patternProperties", refused)
-        location = (site.under("patternProperties", pattern),)
-        name = Site(f"{location[0].pointer}/name", {"type": "string", **({"pattern": pattern} if plain else {})})
-        if not plain:
-            to.weaken(site, "patternProperties", refused)
-    elif not closed:
+    others = [site.under("additionalProperties") for site in sites if "additionalProperties" in site]
+    closed = any(other.schema is False for other in others)
+    location = () if closed else tuple(others)
+    if not closed:
         _hold_described(sites, location, at)
     value = to.transform(location, location[0].pointer) if location else None
     if value is None:
         return None
     keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
-    key = to.transform((*keys, name), name.pointer)
+    key = to.transform((*keys, Site(f"{at}/propertyNames/type", {"type": "string"})), f"{at}/propertyNames")
     if key is None:
         return None
     # Pairs can have the same name, so the lower bound is at most 1.

@@ -79,7 +79,6 @@ EVERYWHERE: Final[list[tuple[dict[str, Any], set[str], str]]] = [
         {"minProperties", "maxProperties"},
         LENGTHS,
     ),
-    ({"type": "object", "patternProperties": {"^(?!x)": STRING}}, {"patternProperties"}, ""),
     *(
         ({**PAIR, keyword: {"a": needed}}, {keyword}, f'JSON Schema {keyword}: {{"a": {said}}}')
         for keyword, needed, said in [
@@ -172,7 +171,6 @@ def test_a_union_of_requirements_at_the_root_is_reported(rules: StrictRules) -> 
         {**LIST, "uniqueItems": False},
         {"oneOf": [STRING]},
         {**INTEGER, "if": {"minimum": 3}},
-        {"type": "object", "patternProperties": {"^x": STRING}, "additionalProperties": False},
     ],
 )
 @every("rules", [OPENAI, ANTHROPIC])
