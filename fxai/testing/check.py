@@ -96,7 +96,7 @@ def _misses(document: JsonSchema, data: SearchStrategy[object], trial: Trial) ->
 
     from fxai.testing.generation.instance import miss_of
 
-    known = trial.drawn(data)
+    known = trial.values_of(data)
     return miss_of(document, valid=st.sampled_from(known) if known else None)
 
 

@@ -127,7 +127,7 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
         """Return the effort of a law that tests fxai rather than your tool: a quarter of the examples."""
         return msgspec.structs.replace(self, max_examples=ceil(self.max_examples / 4))
 
-    def drawn(self, data: SearchStrategy[_A]) -> list[_A]:
+    def values_of(self, data: SearchStrategy[_A]) -> list[_A]:
         """Return the data that a law has received from a strategy."""
         return self._drawn.get((data, self.max_examples), [])
 
@@ -141,7 +141,7 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
             NoExamplesError: If the strategy generates no data.
         """
         first: Break | None = None
-        if known := self.drawn(data):
+        if known := self.values_of(data):
             with suppress(Exception):  # Hypothesis raises it again, for the smallest data
                 first = next(filter(None, map(law, map(copy_data, known))), None)
                 if first is None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import msgspec
 
 from fxai.schema.budget import descend
-from fxai.schema.data import JsonObject, identity, is_array, is_object
+from fxai.schema.data import JsonObject, copy_data, identity, is_array, is_object
 from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema, with_whole_numbers
 from fxai.schema.location import ANNOTATIONS, DocumentReader, Location, LocationError, Site
@@ -272,11 +272,7 @@ class Transformer:
             case "number" | "integer":
                 node = number_node(kind, sites, self)
                 strange = kind == "integer" and self.reader.dialect.name == "draft-04"
-                return (
-                    msgspec.structs.replace(node, back=with_whole_numbers, forth=lambda value: value)
-                    if strange
-                    else node
-                )
+                return msgspec.structs.replace(node, back=with_whole_numbers, forth=copy_data) if strange else node
             case _:
                 return Node({"type": kind})
 

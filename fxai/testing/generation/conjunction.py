@@ -133,8 +133,9 @@ def _inner(part: Part, choose: Choose, found: Conjunction) -> Iterator[Part]:
         if alternatives := keyword_of(part, keyword):
             yield choose([part.under(inner) for inner in alternatives])
     for keyword in ("dependentSchemas", "dependencies"):
-        for inner in filter(is_object, keyword_of(part, keyword, {}).values()):
-            yield choose([part.under({}), part.under(inner)])
+        for inner in keyword_of(part, keyword, {}).values():
+            if is_object(inner):
+                yield choose([part.under({}), part.under(inner)])
     negation = keyword_of(part, "not")
     if negation is not None:
         found.negated.append(part.under(negation))
