@@ -43,13 +43,13 @@ from fxai.agents.run_options import (
     Budget,
     HasToolCall,
     OnStep,
-    Options,
     PrepareStep,
     StepSetup,
     StopCondition,
     check_model,
     check_name,
     check_option,
+    round_options,
 )
 from fxai.agents.run_tools import Binding, Offered
 from fxai.agents.sub_agent import AgentTypes, SubAgent, SubAgentRequest, sub_agent_of
@@ -62,8 +62,9 @@ from fxai.messages.part import StreamPart
 from fxai.messages.prompt import PromptInput
 from fxai.models.compaction import Compaction, check_compaction
 from fxai.models.language_model import LanguageModel
+from fxai.models.model_request import RoundOptions
 from fxai.schema.codec import Schema
-from fxai.schema.data import is_listed
+from fxai.schema.data import FrozenObject, is_listed
 from fxai.tools.identity import OnConflict, ToolConflictError
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import nearest_name
@@ -157,8 +158,8 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
     __fx_at_limit__: AtLimit = "fail"
     __fx_hooks__: _Hooks = _Hooks()
     __fx_output_retries__: int = OUTPUT_RETRIES
-    options: Options = Options({})
-    """The options for each request."""
+    options: RoundOptions = cast(RoundOptions, FrozenObject())
+    """The options for each request, as an immutable dictionary."""
     __fx_extra__: Binding = Binding()
     """The tools from `with_tools`."""
     __fx_without_own__: bool = False
@@ -293,7 +294,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
                 compaction=check_compaction(given.pop("compaction", None)),
                 large_results=large,
                 tool_search=search,
-                options=Options(given),
+                options=round_options(given),
                 prompt=prompt,
             )
 
@@ -324,6 +325,10 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
     def unanswered(self) -> AnyToolkit:
         """The tools without included handlers. Provide their handlers to the run."""
         return self.binding.unanswered
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.name, self.instructions, self.binding))  # the options may be unhashable
 
     @override
     def __repr__(self) -> str:
@@ -602,7 +607,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True, di
                 self.tool_search.check(self.name, binding.toolkit.tools)
         plan = RunPlan(
             binding.toolkit,
-            self.options.to_round(),
+            self.options,
             self.budget,
             hooks.stop_when,
             self.__fx_at_limit__,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Success
@@ -148,101 +148,60 @@ class RunPlan(msgspec.Struct, frozen=True):
         return self.without_own or self.prompt is not None or name in self.toolkit
 
 
+def _uncut(effect: AnyEffect) -> AnyEffect:
+    return effect
+
+
 @final
-class Run:
+class Run(msgspec.Struct, eq=False):
     """The progress of a run: its history, its usage, and its end."""
 
-    __slots__ = (
-        "_begun",
-        "appending",
-        "around",
-        "asked",
-        "calls",
-        "compacts",
-        "cost",
-        "cut",
-        "deadline",
-        "declared",
-        "early",
-        "ended",
-        "exceeded",
-        "failure",
-        "growth",
-        "history",
-        "in_round",
-        "inbox",
-        "is_last",
-        "keeping",
-        "known",
-        "meter",
-        "model",
-        "models",
-        "on_defect",
-        "on_resolved",
-        "options",
-        "plan",
-        "rendering",
-        "reserved",
-        "reserves",
-        "scope",
-        "searching",
-        "shown",
-        "steps",
-        "tokens",
-        "value",
-        "wrong",
-    )
+    history: Prompt
+    plan: RunPlan
+    on_resolved: OnResolved | None = None
+    on_defect: OnDefect | None = None
+    steps: list[Step] = []
+    early: tuple[ToolResult, ...] = ()  # results of approved calls, for the first step
+    ended: Ended | None = None
+    failure: BudgetExceeded | RunFailed | None = None
+    is_last: bool = False  # True during the last request after the budget is exhausted
+    in_round: bool = True  # True if a failure now belongs to the model or a call, False if to a hook
+    deadline: Deadline | None = None
+    cut: Callable[[AnyEffect], AnyEffect] = _uncut
+    around: Interceptor | None = None
+    inbox: Inbox | None = None
+    known: frozenset[str] = _NO_IDS  # the ids of the messages that arrived in the inbox during the run
+    model: LanguageModel | None = None  # the model in the context of all steps, or None if it can change
+    models: HeldModels | None = None
+    rendering: Rendering | None = None
+    asked: StepSetup | None = None  # the setup of the last prepared step
+    searching: Searching | None = None
+    appending: Appending | None = None  # None if changes have their usual position
+    declared: tuple[AnyTool, ...] | None = None  # the tools in the next request, if the run appends changes
+    keeping: Keeping | None = None  # the large results
+    meter: Meter | None = None  # the counts of the compaction
+    scope: Scope = cast(Scope, None)  # of the models and layers of steps; it exists only for prepared steps
+    value: Any = msgspec.UNSET
+    exceeded: Limit | None = None
+    tokens: int = 0
+    cost: Any = 0  # the money so far, as a Decimal
+    reserved: tuple[int, Any] | None = None  # the maximum tokens and money of the current request
+    calls: int = 0
+    wrong: int = 0
+    shown: Prompt = Prompt.empty  # messages for the model, equal to the history unless it contained approvals
+    begun: Prompt = Prompt.empty  # the history before the run
+    options: RoundOptions = {}
+    growth: Growth = msgspec.field(default_factory=Growth)
+    compacts: bool = False
+    reserves: bool = False
 
-    scope: Scope
-    """The scope of the models of individual steps and of the layers of a prompt. It exists only for prepared steps."""
-
-    def __init__(
-        self,
-        prompt: Prompt,
-        plan: RunPlan,
-        on_resolved: OnResolved | None = None,
-        on_defect: OnDefect | None = None,
-    ) -> None:
-        self.plan: RunPlan = plan
-        self.on_defect: OnDefect | None = on_defect
-        self.on_resolved: OnResolved | None = on_resolved
-        self.history: Prompt = prompt
-        self._begun: Prompt = prompt
-        self.shown: Prompt = prompt  # messages for the model, equal to the history unless it contained approvals
-        self.options: RoundOptions = plan.options
-        self.steps: list[Step] = []
-        self.early: tuple[ToolResult, ...] = ()  # results of approved calls, for the first step
-        self.ended: Ended | None = None
-        self.failure: BudgetExceeded | RunFailed | None = None
-        self.is_last: bool = False  # True during the last request after the budget is exhausted
-        self.in_round: bool = True  # True if a failure now belongs to the model or a call, False if to a hook
-        self.deadline: Deadline | None = None
-        self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
-        self.around: Interceptor | None = None
-        self.inbox: Inbox | None = None
-        self.known: frozenset[str] = _NO_IDS  # the ids of the messages that arrived in the inbox during the run
-        self.model: LanguageModel | None = None  # the model in the context of all steps, or None if it can change
-        self.models: HeldModels | None = None
-        self.rendering: Rendering | None = None
-        self.asked: StepSetup | None = None  # the setup of the last prepared step
-        self.searching: Searching | None = None
-        self.appending: Appending | None = None  # None if changes have their usual position
-        self.declared: tuple[AnyTool, ...] | None = None  # the tools in the next request, if the run appends changes
-        self.keeping: Keeping | None = None  # the large results
-        self.compacts: bool = plan.compaction is not None and bool(plan.compaction.stages)
-        self.meter: Meter | None = None  # the counts of the compaction
-        self.growth: Growth = Growth() if plan.growth is None else plan.growth
-        self.value: Any = msgspec.UNSET
-        self.exceeded: Limit | None = None
-        self.tokens: int = 0
-        self.cost: Any = 0  # the money so far, as a Decimal
-        budget = plan.budget
-        self.reserves: bool = (
-            budget.money is not None or (budget.tokens or 0) * (plan.options.get("max_tokens") or 0) > 0
-        )
-        self.reserved: tuple[int, Any] | None = None  # the maximum tokens and money of the current request
-        self.calls: int = 0
-        self.wrong: int = 0
+    def __post_init__(self) -> None:
+        plan, budget = self.plan, self.plan.budget
+        self.shown = self.begun = self.history
+        self.options = plan.options
+        self.growth = plan.growth or self.growth
+        self.compacts = plan.compaction is not None and bool(plan.compaction.stages)
+        self.reserves = budget.money is not None or (budget.tokens or 0) * (plan.options.get("max_tokens") or 0) > 0
 
     @property
     def goes_on(self) -> bool:
@@ -462,7 +421,7 @@ class Run:
         broken = self._answer_so_far(cause)
         for defect in cause.defects:
             keep_run(defect, broken.history, broken.usage)
-        if self.on_defect is None or cause.interrupted or broken.history == self._begun:
+        if self.on_defect is None or cause.interrupted or broken.history == self.begun:
             return failing
         failing = failing or FailCause(cause)
         return Fold(self.on_defect(broken), lambda other: FailCause(cause.combine(other)), lambda _: failing)
@@ -507,10 +466,6 @@ class Run:
         """Return the usage of the finished steps, of a compaction before the current step, and of a turn."""
         compacted = Usage() if self.growth.compacted is None else self.growth.compacted.usage
         return sum((step.usage for step in self.steps), turn + compacted)
-
-
-def _uncut(effect: AnyEffect) -> AnyEffect:
-    return effect
 
 
 def _correction(failure: DecodeFailure) -> UserMessage:

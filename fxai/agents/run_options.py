@@ -1,8 +1,5 @@
 """Options for runs: define budgets, stop conditions, and step hooks. Use this module to configure an agent.
 
->>> options = Options({"temperature": 0, "stop": ("END",)})
->>> options["temperature"], dict(options)
-(0, {'temperature': 0, 'stop': ('END',)})
 >>> setup = StepSetup(1, Steps([]), Prompt.make("Hello"), Toolkit.empty(), {})
 >>> setup.with_choice("none").with_options(temperature=0).options
 {'tool_choice': 'none', 'temperature': 0}
@@ -10,12 +7,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias, cast, final
 
 import msgspec
-from typing_extensions import TypeAliasType, TypeIs, TypeVar, Unpack, override
+from typing_extensions import TypeAliasType, TypeIs, TypeVar, Unpack
 
 from fxai.agents.answer import Step, Steps
 from fxai.agents.change import Changes
@@ -309,53 +306,14 @@ class AgentOptions(RoundOptions, total=False):
     """Maximum number of requests to correct an invalid output. Each request lists the validation errors. Default: 2."""
 
 
-@final
-class Options(Mapping[str, Any]):
-    """The options for requests, as an immutable mapping. fxai freezes lists and objects in it."""
+def round_options(given: Mapping[str, Any]) -> RoundOptions:
+    """Return the options of an agent's requests as an immutable dictionary.
 
-    __slots__ = ("_given",)
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        """Store the options.
-
-        Raises:
-            TypeError: If an option is unknown.
-        """
-        unknown = set(given) - set(RoundOptions.__annotations__)
-        if unknown:
-            named = ", ".join(sorted(map(repr, unknown)))
-            known = ", ".join(sorted(AgentOptions.__annotations__))
-            raise TypeError(f"unknown agent option {named}. Use one of: {known}.")
-        self._given = {name: frozen(value) for name, value in given.items()}
-
-    def to_round(self) -> RoundOptions:
-        """Return the options as a dictionary for requests."""
-        return cast(RoundOptions, dict(self._given))
-
-    @override
-    def __getitem__(self, name: str) -> Any:
-        return self._given[name]
-
-    @override
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
-
-    @override
-    def __len__(self) -> int:
-        return len(self._given)
-
-    @override
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Options) and self._given == other._given
-
-    @override
-    def __hash__(self) -> int:
-        return hash(tuple(sorted(self._given)))  # the values may be unhashable
-
-    @override
-    def __reduce__(self) -> tuple[type[Options], tuple[dict[str, Any]]]:
-        return Options, (self._given,)
-
-    @override
-    def __repr__(self) -> str:
-        return f"Options({self._given!r})"
+    Raises:
+        TypeError: If an option is unknown.
+    """
+    unknown = given.keys() - RoundOptions.__annotations__.keys()
+    if unknown:
+        named, known = (", ".join(sorted(names)) for names in (map(repr, unknown), AgentOptions.__annotations__))
+        raise TypeError(f"unknown agent option {named}. Use one of: {known}.")
+    return cast(RoundOptions, frozen(dict(given)))
