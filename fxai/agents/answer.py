@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final, overload
 
 import msgspec
@@ -30,6 +30,7 @@ from fxai.messages.part import FinishReason, PrefixBreak, ToolCall, ToolResult, 
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.cut import Compacted
+from fxai.models.growth import lead_of
 from fxai.schema.data import JsonObject
 from fxai.tools.call import Call
 from fxai.tools.tool import Tool
@@ -64,7 +65,7 @@ class Surrounded(msgspec.Struct, frozen=True):
     def messages(self) -> Prompt:
         """All messages of the request."""
         given = self.conversation.messages
-        lead = sum(1 for _ in takewhile(lambda message: message.role == "system", given))
+        lead = lead_of(given)
         return Prompt((*given[:lead], *self.front, *given[lead:], *self.behind))
 
 

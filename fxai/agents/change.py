@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
@@ -37,6 +37,7 @@ from fxai.messages.message import Message, SystemMessage
 from fxai.messages.prompt import Prompt
 from fxai.models.approval import describe_tool
 from fxai.models.cut import COMPACTION
+from fxai.models.growth import lead_of
 from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import AnyToolkit
 
@@ -131,8 +132,6 @@ class Appending:
         tools: Tools of earlier runs of the conversation, which stay declared.
     """
 
-    __slots__ = ("_changes_tools", "_known", "_messages", "_read", "_tools")
-
     def __init__(self, *, changes_tools: bool = False, tools: Iterable[_AnyTool] = ()) -> None:
         self._changes_tools = changes_tools
         self._tools = {tool.name: tool for tool in tools}
@@ -149,7 +148,7 @@ class Appending:
             shown: The other definitions for the step.
         """
         self._catch_up(conversation)
-        lead = _lead(conversation)
+        lead = lead_of(conversation)
         wanted = _state_of(conversation, lead, toolkit, shown)
         known, declared = self._known, None
         if known is not None:
@@ -218,10 +217,6 @@ def _tool_key(name: str) -> str:
 
 def _message_key(message: Message) -> str:
     return f"message/{_digest(json.dumps(Prompt((message,)).to_data()).encode())}"
-
-
-def _lead(conversation: Prompt) -> int:
-    return sum(1 for _ in takewhile(lambda message: message.role == "system", conversation))
 
 
 def _texts(conversation: Prompt, lead: int) -> str:
@@ -368,7 +363,7 @@ def _read(conversation: Prompt) -> _Known | None:
 
 def _expand(conversation: Prompt, known: _Known) -> Iterator[Message]:
     """Yield the messages that the model received, and the new messages."""
-    lead = _lead(conversation)
+    lead = lead_of(conversation)
     yield from known.head
     for at, message in enumerate(islice(conversation, lead, None), lead):
         yield _without_mark(message)

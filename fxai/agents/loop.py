@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 
@@ -86,7 +86,7 @@ from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import ResolvedHistory, relay, resolve_approvals
 from fxai.models.compaction import Compaction, Meter, decode_compacted, encode_compacted
 from fxai.models.cut import read_compacted
-from fxai.models.growth import Growth, LastRequests, find_message_break
+from fxai.models.growth import Growth, LastRequests, find_message_break, lead_of
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, WorkInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
@@ -246,8 +246,8 @@ class Execution(msgspec.Struct, frozen=True):
         if loaded is LATE:
             return (yield run_loop(_with_instructions(self.instructions, prompt), plan, emit=emit))
         past, state = loaded
-        systems = Prompt(takewhile(lambda message: message.role == "system", prompt))
-        new = Prompt(islice(prompt, len(systems), None))
+        lead = lead_of(prompt)
+        systems, new = Prompt(islice(prompt, lead)), Prompt(islice(prompt, lead, None))
         whole = _with_instructions(self.instructions, systems) + recall(past, new) + new
         growth = Growth(_LAST_REQUESTS.of(memory))
         compaction = plan.compaction or memory.compaction
@@ -534,7 +534,7 @@ def _run_approved(run: Run, emit: Emit | None) -> Program:
     if isinstance(prepared, AiError):
         yield fail(prepared)
         return
-    resolution = prepared[1] if run.keeping is None else _with_keeper(run, prepared[1])
+    resolution = msgspec.structs.replace(prepared[1], keeper=run.keeping)
     noted = run.on_resolved
     resolving = resolve_approvals(
         run.history, resolution, None if noted is None else lambda history: noted(history, run.state)
@@ -726,12 +726,9 @@ def _request(run: Run, messages: Prompt, toolkit: AnyToolkit, options: RoundOpti
         request = msgspec.structs.replace(request, tools=run.declared)
     if run.plan.output is not None:
         request = request.answered_as(run.plan.output)
-    resolution = resolution if run.keeping is None else _with_keeper(run, resolution)
+    if run.keeping is not None:
+        resolution = msgspec.structs.replace(resolution, keeper=run.keeping)
     return StepRequest(request, resolution, options.get("resolve_tools", True), run.model)
-
-
-def _with_keeper(run: Run, resolution: Resolution) -> Resolution:
-    return msgspec.structs.replace(resolution, keeper=run.keeping)
 
 
 def _hold_models(run: Run) -> EffectOf[HeldModels, Any, Any]:

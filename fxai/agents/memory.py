@@ -527,8 +527,6 @@ def merge_commits(commits: Prompt) -> Prompt:
 class _Results:
     """The results of a turn, and the later results of calls with unknown outcome."""
 
-    __slots__ = ("_again", "known", "latest")
-
     def __init__(self, messages: Iterable[Message]) -> None:
         self.latest: dict[str, ToolResultPart] = {}
         """The result of the latest call of each id."""

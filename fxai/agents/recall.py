@@ -120,8 +120,6 @@ def _waits(call: ToolCallPart) -> ToolResultPart:
 class Commits:
     """The commits of a run to a memory."""
 
-    __slots__ = ("_around", "_committed", "_count", "_memory", "_new", "_prompt")
-
     def __init__(self, memory: Memory, prompt: Prompt, new: Prompt, around: Interceptor | None = None) -> None:
         """Prepare the commits of a run that starts with `prompt`. The memory does not contain its messages `new`."""
         self._memory = memory

@@ -90,23 +90,6 @@ def define_step(f: Callable[[Any], object], number: int, store: StateStore, seen
 class Rendering:
     """The renders of a run, which ends when `scope` closes."""
 
-    __slots__ = (
-        "_asked",
-        "_conversation",
-        "_handlers",
-        "_number",
-        "_patches",
-        "_plan",
-        "_store",
-        "_toolkits",
-        "_writer",
-        "appends",
-        "shown",
-    )
-
-    shown: Shown
-    """The definitions for the step that fxai prepared last."""
-
     def __init__(self, plan: RenderPlan, scope: Scope) -> None:
         self._plan = plan
         self._store = StateStore(plan.state)
@@ -115,6 +98,7 @@ class Rendering:
         self._toolkits = _Toolkits()
         self._writer = SectionWriter()
         self.shown = NOTHING
+        """The definitions for the step that fxai prepared last."""
         self.appends: bool = False
         """True if the run appends changes to the conversation. False if it rewrites the start of the request."""
         self._number = 0  # number of the current step
@@ -302,8 +286,6 @@ def _reminder(reminders: Iterable[Definition], final: Definitions, toolkit: AnyT
 class _Toolkits:
     """The toolkits of the last steps. Equal tools share the same toolkit, so that fxai prepares a request only once."""
 
-    __slots__ = ("_made",)
-
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], tuple[AnyToolkit, list[AnyTool], AnyToolkit]] = {}
 
@@ -334,8 +316,6 @@ class _Toolkits:
 @final
 class _Conversation:
     """The conversation in requests. If only its end is new, fxai appends the end to the previous messages."""
-
-    __slots__ = ("_last", "_shown", "_whole")
 
     def __init__(self) -> None:
         self._last = Surrounded(Prompt(), ())
@@ -374,8 +354,6 @@ class _Held(msgspec.Struct, frozen=True, eq=False):
 @final
 class _Handlers:
     """The handlers of the steps of a run, with the layers and aspects that exist longer than a step."""
-
-    __slots__ = ("_begun", "_held", "_scope")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

@@ -115,8 +115,6 @@ class SectionWriter:
     </data>
     """
 
-    __slots__ = ("_written",)
-
     def __init__(self) -> None:
         self._written: dict[str, tuple[bytes, str]] = {}  # data of the last step by name: its bytes, and its text
 

@@ -354,8 +354,6 @@ def _raw(values: Mapping[str, Any]) -> dict[str, Cell]:
 class StateStore:
     """The current values of a run. A lock makes each change atomic, also across threads."""
 
-    __slots__ = ("_lock", "_renders", "_restored", "cells", "effects", "is_over")
-
     def __init__(self, state: PromptState | None = None) -> None:
         self.cells: dict[str, Cell] = {} if state is None else dict(state.cells)
         self.effects: dict[str, tuple[Hashable, ...] | str] = {} if state is None else dict(state.effects)

@@ -132,21 +132,6 @@ class ToolSearch(msgspec.Struct, frozen=True):
 class Searching:
     """The tool search of a run: the tools that the model receives in each step."""
 
-    __slots__ = (
-        "_always",
-        "_by_provider",
-        "_defers",
-        "_found",
-        "_offered",
-        "_options",
-        "_read",
-        "_rest",
-        "_state",
-        "_tool",
-        "_toolkit",
-        "handlers",
-    )
-
     def __init__(
         self, options: ToolSearch, facts: ModelFacts | None, always: Iterable[str] = (), *, adds: bool = False
     ) -> None:

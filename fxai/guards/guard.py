@@ -34,8 +34,8 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar, override
 
-from fxai.effects.cause import Cause, Die
-from fxai.effects.constructor import fail, of_result
+from fxai.effects.cause import Cause
+from fxai.effects.constructor import die, fail, of_result
 from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.effect import AnyEffect, Ask, Effect, EffectOf, FailCause, Fold, Local, Succeed, Suspend
 from fxai.effects.layer import LayerOf, MemoMap, build_layer
@@ -344,8 +344,7 @@ class _ToolGuard(Gate):
         return Fold(ran, on_cause, lambda value: judge(Success(value), Succeed(value)))
 
     def _refuse(self, call: Invocation, at: Literal["arguments", "result"], verdict: Refuse) -> AnyEffect:
-        refused = Refused(call.tool.name, guard=self._ring.name, at=at, reason=verdict.reason)
-        return FailCause(Cause((Die(CallFailureError(refused)),)))
+        return die(CallFailureError(Refused(call.tool.name, guard=self._ring.name, at=at, reason=verdict.reason)))
 
 
 # -- models

@@ -113,8 +113,6 @@ class _Request:
 class _TurnRequests:
     """The requests of a turn, by the ids that answers and results contain."""
 
-    __slots__ = ("_by_approval", "_by_call", "_own", "requests")
-
     def __init__(self, requests: list[_Request]) -> None:
         self.requests = requests
         self._own = set(map(id, requests))
@@ -180,8 +178,6 @@ def read_approvals(prompt: Prompt) -> ApprovalHistory:
 
 @final
 class _HistoryReading:
-    __slots__ = ("_calls", "_denied", "_every", "_problem", "_repeated", "_results", "_theirs", "_turn")
-
     def __init__(self) -> None:
         self._every: list[_Request] = []
         self._turn = _TurnRequests([])

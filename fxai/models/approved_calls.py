@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 import msgspec
 from typing_extensions import override
 
-from fxai.effects.cause import Cause, Fail
+from fxai.effects.constructor import fail
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Generate, Succeed
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.calls import UNANSWERED
@@ -148,7 +148,7 @@ def _resolve(
     doubtful = yield from _use_denied(history, checking)
     problem = _problem(history, checking, resolution.tools)
     if problem is not None:
-        yield FailCause(Cause((Fail(problem),)))
+        yield fail(problem)
     unrun = [_unrun_result(one, doubtful) for one in history.answered if not one.approved]
     approved = [one for one in history.answered if one.approved]
     if approved:
@@ -191,7 +191,7 @@ def _use_approved(approved: list[AnsweredRequest], ledger: ApprovalLedger) -> St
         about = next(_about(one) for one in approved if one.request.approval_id == before[0])
         uses: Mapping[str, ApprovalUse] = yield ledger.look_up(before[:1])
         problem: ApprovalProblem = _PROBLEMS.get(uses.get(before[0], "used"), "used")
-        yield FailCause(Cause((Fail(_error(InvalidApprovalError(before[0], problem, about))),)))
+        yield fail(_error(InvalidApprovalError(before[0], problem, about)))
 
 
 def _problem(

@@ -30,14 +30,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, final, overload
 
 import msgspec
-from returns.result import Success
 from typing_extensions import TypeForm, TypeVar, Unpack, override
 
-from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import Lock
-from fxai.effects.constructor import attempt_work, fail
+from fxai.effects.constructor import attempt_work, fail, of_result
 from fxai.effects.context import AnyContext, ContextOf
-from fxai.effects.effect import AnyEffect, Effect, EffectOf, FailCause, Fetch, Local, Succeed, Suspend, Sync, Within
+from fxai.effects.effect import AnyEffect, Effect, EffectOf, Fetch, Local, Succeed, Suspend, Sync, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock, Service
@@ -50,12 +48,7 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response
 from fxai.models.compaction import Compaction, check_compaction, compact_request
 from fxai.models.growth import Growth, SentRequest
-from fxai.models.language_model import (
-    LanguageModel,
-    ObjectPending,
-    ObjectResponse,
-    RoundSetup,
-)
+from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, RoundSetup
 from fxai.models.model_request import RoundOptions
 from fxai.models.token_count import TokenCount
 from fxai.schema.codec import Schema
@@ -310,14 +303,7 @@ class Chat(Service):
         Fails with:
             DecodeFailure: If the text is not JSON or not a history. The failure contains the location.
         """
-
-        def read() -> EffectOf[Chat, DecodeFailure]:
-            history = Prompt.from_json(text)
-            if isinstance(history, Success):
-                return Chat.from_prompt(history.unwrap())
-            return FailCause(Cause((Fail(history.failure()),)))
-
-        return Suspend(read)
+        return Suspend(lambda: of_result(Prompt.from_json(text)).flat_map(Chat.from_prompt))
 
     @staticmethod
     def layer(
@@ -381,11 +367,9 @@ class Chat(Service):
         the effect fails, the chat saves nothing.
         """
 
-        def save(both: tuple[_A, Prompt]) -> EffectOf[_A, ChatStoreError]:
-            return self._save(both[1]).as_(both[0])
-
         def run(history: Prompt) -> AnyEffect:
-            return Local(f(history), lambda context: context.put(self, True)).flat_map(save)
+            inside = Local(f(history), lambda context: context.put(self, True))
+            return inside.flat_map(lambda both: self._save(both[1]).as_(both[0]))
 
         turn: AnyEffect = scoped(self._start().flat_map(run))
         return turn
@@ -563,7 +547,7 @@ class Chat(Service):
                 held = self._lock.hold().and_then(self._store.hold(self._id))
                 return held.and_then(Suspend(lambda: self._store.reload(self._id, self._known))).map(note)
             text = "a turn of this chat started inside another turn and would wait forever"
-            return FailCause(Cause((Die(RuntimeError(f"{text}. Call `LanguageModel` inside a turn.")),)))
+            raise RuntimeError(f"{text}. Call `LanguageModel` inside a turn.")
 
         return Within(start)
 

@@ -243,8 +243,6 @@ def batched(
 
 @final
 class _Batch:
-    __slots__ = ("_done", "_exit", "_waiting", "full", "handle", "locations")
-
     def __init__(self) -> None:
         self.locations: dict[str, int] = {}
         self.full: Channel[None] = Channel(1)

@@ -15,7 +15,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from operator import is_
 from typing import Any, final
@@ -88,8 +88,6 @@ class Growth:
 @final
 class LastRequests:
     """The last request of each conversation of an object in this process, such as a memory."""
-
-    __slots__ = ("_sent",)
 
     def __init__(self) -> None:
         self._sent: WeakKeyDictionary[Any, SentRequest] = WeakKeyDictionary()
@@ -166,13 +164,14 @@ def _same_tools(before: ModelRequest, after: ModelRequest, added: frozenset[str]
 
 
 def _name(before: Sequence[Message], after: Sequence[Message], at: int) -> PrefixBreak:
-    head, other = _lead(before), _lead(after)
+    head, other = lead_of(before), lead_of(after)
     if at < max(head, other) and before[:head] != after[:other]:
         return "instructions"
     return "window" if _is_window(before[head:], after[other:]) else "edit"
 
 
-def _lead(messages: Sequence[Message]) -> int:
+def lead_of(messages: Iterable[Message]) -> int:
+    """Return the number of system messages at the start."""
     return sum(1 for _ in takewhile(lambda message: message.role == "system", messages))
 
 

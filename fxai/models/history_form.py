@@ -153,8 +153,6 @@ class HistoryForm:
         naming: The tool names in the request.
     """
 
-    __slots__ = ("_calls", "_hosted", "_names", "_naming", "_pairing", "_rules", "_used", "warnings")
-
     def __init__(self, rules: HistoryRules, naming: NameMap) -> None:
         self.warnings: list[WarningPart] = []
         """A warning for each change."""

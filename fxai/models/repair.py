@@ -23,8 +23,8 @@ from typing import Any, cast, final
 import msgspec
 from returns.result import Success
 
-from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
-from fxai.effects.constructor import is_plain_awaitable, lift_any
+from fxai.effects.cause import Cause, Die, Exit, Failed
+from fxai.effects.constructor import fail, is_plain_awaitable, lift_any
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Succeed, Suspend
 from fxai.messages.message import merge_metadata
 from fxai.messages.part import ToolCall, WarningPart
@@ -137,7 +137,7 @@ def _why_it_failed(cause: Cause[Any], call: ToolCall) -> str | Cause[Any]:
 def _mistake(failure: UnknownTool | InvalidParameters, made: Call) -> AnyEffect:
     """Return the failure of the model's call as a failed outcome or as a failed effect."""
     if made.on_invalid_call == "error":
-        return FailCause(Cause((Fail(failure),)))
+        return fail(failure)
     return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
 
 

@@ -72,8 +72,6 @@ class HistoryText:
     ((b'1,2',), (b'1,2', b'3'))
     """
 
-    __slots__ = ("_count", "_noted", "_notes", "_pieces", "size")
-
     def __init__(self, noted: tuple[bytes, ...] = ()) -> None:
         self._pieces: list[bytes] = []
         self._count = 0
@@ -126,8 +124,6 @@ class RequestCache(Generic[_T, _W]):
         most_histories: Maximum number of histories, for all conversations. The cache removes the oldest. Default: 256.
         most_bytes: Maximum size of all histories as JSON, in bytes. Default: 16 MiB.
     """
-
-    __slots__ = ("_bytes", "_histories", "_lock", "_most_bytes", "_most_histories", "_most_tools", "_tools")
 
     def __init__(self, most_tools: int = 16, most_histories: int = 256, most_bytes: int = 16 * 2**20) -> None:
         self._tools: OrderedDict[tuple[Hashable, ...], tuple[tuple[AnyTool, ...], _T]] = OrderedDict()

@@ -31,6 +31,7 @@ import msgspec
 
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.concurrency import for_each
+from fxai.effects.constructor import fail
 from fxai.effects.effect import (
     AnyEffect,
     Ask,
@@ -350,47 +351,31 @@ def _read_results(stream: AnyStream, read: set[str], emit: Emit, limits: RoundLi
 
 
 @final
-class RoundTurn:
+class RoundTurn(msgspec.Struct, eq=False):
     """A turn from the model with the results of its calls. Each call has one result, in the order of the calls."""
 
-    __slots__ = (
-        "_around",
-        "_begun",
-        "_emit",
-        "_finish",
-        "_infos",
-        "_location",
-        "_offer",
-        "_parts",
-        "_pending",
-        "_reason",
-        "_resolution",
-        "_results",
-        "_warnings",
-        "calls",
-        "failed",
-        "read",
-    )
+    _given: Iterable[Part]
+    _resolution: Resolution
+    _around: Interceptor | None = None
+    _location: str | None = None
+    failed: Cause[Any] | None = None  # the failures and defects of handlers
+    calls: list[ToolCall] = []  # calls without a result
+    read: set[str] = set()  # calls whose results the reader already has
+    _parts: list[Part] = []
+    _finish: list[Finish] = []
+    _reason: FinishReason = "unknown"
+    _pending: bool = False  # True if calls need approvals or external results
+    _results: list[ToolResult | ApprovalRequest | None] = []
+    _warnings: dict[int, WarningPart] = {}  # by the index of the call
+    _infos: dict[int, InterceptedCall] = {}  # by the index of the call, with an interceptor only
+    _emit: Emit | None = None
+    _offer: Callable[[StreamPart], None] | None = None
+    _begun: AnyEffect | None = None  # the rest of the only call after its start
 
-    _emit: Emit | None
-    _begun: AnyEffect | None  # the rest of the only call after its start
-    failed: Cause[Any] | None  # the failures and defects of handlers
-
-    def __init__(
-        self,
-        parts: Iterable[Part],
-        resolution: Resolution,
-        around: Interceptor | None = None,
-        location: str | None = None,
-    ) -> None:
-        self._resolution, self._around, self._location = resolution, around, location
-        self._parts: list[Part] = [*resolution.warnings]
-        self._finish: list[Finish] = []
-        self._pending = False  # True if calls need approvals or external results
-        self._emit = self._begun = self.failed = None
-        self.calls: list[ToolCall] = []  # calls without a result
-        self.read: set[str] = set()  # calls whose results the reader already has
-        for part in parts:
+    def __post_init__(self) -> None:
+        resolution = self._resolution
+        self._parts += resolution.warnings
+        for part in self._given:
             if part.type == "finish":
                 self._finish.append(part)
                 continue
@@ -404,10 +389,8 @@ class RoundTurn:
                 self._pending = True
             self._parts.append(part)
         self.calls = [call for call in self.calls if call.id not in self.read] if self.read else self.calls
-        self._reason: FinishReason = self._finish[-1].reason if self._finish else "unknown"
-        self._results: list[ToolResult | ApprovalRequest | None] = [None] * len(self.calls)
-        self._warnings: dict[int, WarningPart] = {}  # by the index of the call
-        self._infos: dict[int, InterceptedCall] = {}  # by the index of the call, with an interceptor only
+        self._reason = self._finish[-1].reason if self._finish else "unknown"
+        self._results = [None] * len(self.calls)
 
     def resolve(
         self, emit: Emit | None = None, offer: Callable[[StreamPart], None] | None = None
@@ -548,7 +531,7 @@ class RoundTurn:
 
     def _mend(self, at: int, repair: Repair, failure: Any) -> AnyEffect:
         if not isinstance(failure, UnknownTool | InvalidParameters):
-            return FailCause(Cause((Fail(failure),)))
+            return fail(failure)
         choice, replace = self._resolution.choice, partial(self._replace, at)
         make, run = partial(self._make, at), partial(self._run_mended, at)
         call, around = self.calls[at], self._around

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import count
 from os import urandom
@@ -174,15 +175,10 @@ def check_limits(limits: tuple[Limit, ...]) -> None:
     Raises:
         ValueError: If two limits have the same name, window, and kind.
     """
-    seen: set[tuple[str, float | None, bool, str]] = set()
-    for one in limits:
-        for kind in _KINDS:
-            key = (one.name, one.seconds, one.per_model, kind)
-            if getattr(one, kind) is None:
-                continue
-            if key in seen:
-                raise ValueError(f"limits of {kind} have the same name {one.name!r} and the same window. Rename one.")
-            seen.add(key)
+    given = ((one.name, kind, one.seconds, one.per_model) for one in limits for kind in _KINDS if getattr(one, kind))
+    for (name, kind, *_), number in Counter(given).items():
+        if number > 1:
+            raise ValueError(f"limits of {kind} have the same name {name!r} and the same window. Rename one.")
 
 
 @final
@@ -295,9 +291,8 @@ class Reservation:
 
 def _honest(usage: Usage) -> Usage:
     """Return the usage with a total that is at least the sum of its parts."""
-    read, written = _number(usage.cached_input_tokens), _number(usage.cache_write_input_tokens)
-    thought = _number(usage.reasoning_tokens)
-    given, answer = _number(usage.input_tokens), _number(usage.output_tokens)
+    numbers = msgspec.structs.astuple(usage)
+    given, answer, read, written, thought = (None if one is None else min(one, MOST) for one in numbers)
     return Usage(
         None if given is None else max(given, (read or 0) + (written or 0)),
         None if answer is None else max(answer, thought or 0),
@@ -305,10 +300,6 @@ def _honest(usage: Usage) -> Usage:
         written,
         thought,
     )
-
-
-def _number(given: int | None) -> int | None:
-    return None if given is None else min(given, MOST)
 
 
 def _is_refused(cause: Cause[Any]) -> bool:

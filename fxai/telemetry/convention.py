@@ -124,20 +124,12 @@ _FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
 
 
 def counter_of(attribute: str) -> str:
-    """Return the metric that counts an attribute of `USAGE` over all requests.
-
-    >>> counter_of("gen_ai.usage.input_tokens")
-    'gen_ai.client.inference.usage.input_tokens'
-    """
+    """Return the metric of an attribute of `USAGE`, such as `gen_ai.client.inference.usage.input_tokens`."""
     return attribute.replace("gen_ai.", "gen_ai.client.inference.", 1)
 
 
 def finish_reason(reason: FinishReason) -> str:
-    """Return the name of a finish reason in the conventions.
-
-    >>> finish_reason("tool-calls"), finish_reason("stop")
-    ('tool_call', 'stop')
-    """
+    """Return the name of a finish reason in the conventions, such as `tool_call` for `tool-calls`."""
     return _FINISH_REASONS.get(reason, reason)
 
 
@@ -298,8 +290,8 @@ def _end_chat(parts: Iterable[Any]) -> Attributes:
 
 def fail(operation: Operation, cause: Cause[object]) -> Attributes:
     """Return the attributes of a failed or interrupted operation without content."""
-    error = error_type(cause)
-    attributes: Attributes = {INTERRUPTED: True} if error is None else {ERROR_TYPE: error}
+    error = failure_of(cause)
+    attributes: Attributes = {INTERRUPTED: True} if error is None else {ERROR_TYPE: type(error).__qualname__}
     if isinstance(operation, ModelCall):
         attributes[FINISH_REASONS] = ["error"]
     return attributes
@@ -330,28 +322,6 @@ def failure_of(cause: Cause[object]) -> object | None:
         reason: object = error.reason if isinstance(error, AiError) else error
         return reason
     return None
-
-
-def error_type(cause: Cause[object]) -> str | None:
-    """Return the class name of the error, or None for an interruption.
-
-    >>> from fxai.effects import Die
-    >>> error_type(Cause((Die(ValueError("secret")),)))
-    'ValueError'
-    """
-    failure = failure_of(cause)
-    return None if failure is None else type(failure).__qualname__
-
-
-def exception_type(cause: Cause[object]) -> str:
-    """Return the class of the error, with its module.
-
-    >>> from fxai.effects import Die
-    >>> exception_type(Cause((Die(ValueError("secret")),)))
-    'builtins.ValueError'
-    """
-    kind = type(failure_of(cause))
-    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 Where: TypeAlias = Literal["off", "span", "event"]

@@ -205,13 +205,11 @@ def _in_context(context: Context, f: Callable[..., Any], *arguments: Any) -> Any
 
 def _with_current(context: Context, effect: Any) -> AnyEffect:
     """Return the effect. If the effect calls a function, call it with the span of a context as the current span."""
-    if effect.op == Within.op:
-        return Within(lambda env: _in_context(context, effect.f, env))
-    if effect.op == Enter.op:
-        return Enter(lambda fiber: _in_context(context, effect.f, fiber))
-    if effect.op == Suspend.op:
-        return Suspend(lambda: _in_context(context, effect.f))
-    return Sync(lambda: _in_context(context, effect.f)) if effect.op == Sync.op else cast(AnyEffect, effect)
+    kind = _CALLING.get(effect.op)
+    return cast(AnyEffect, effect) if kind is None else kind(partial(_in_context, context, effect.f))
+
+
+_CALLING: Final[Mapping[int, Callable[..., AnyEffect]]] = {one.op: one for one in (Within, Enter, Suspend, Sync)}
 
 
 @final
@@ -354,8 +352,7 @@ class _Traced(msgspec.Struct, eq=False):
         if found:
             span.set_attributes(found)
         if convention.ERROR_TYPE in found and self.is_own:
-            # the message of an error is content, because it can repeat content
-            is_shown = content.where == "span"
+            is_shown = content.where == "span"  # the message of an error can repeat content
             message = content.message(exit_.cause) if is_shown and isinstance(exit_, Failed) else None
             span.set_status(Status(StatusCode.ERROR, message))
         duration = convention.DURATIONS.get(self.data.operation)
@@ -365,8 +362,8 @@ class _Traced(msgspec.Struct, eq=False):
 
     def _measure(self, span: Span, exit_: Exit[object, object], found: Attributes, duration: str, took: float) -> None:
         histograms, operation, context = self.tracer.instruments.histograms, self.operation, self.context
-        attributes = {name: value for name, value in self.data.attributes.items() if name in _OF_METRICS}
-        attributes.update((name, value) for name, value in found.items() if name in _OF_METRICS)
+        every = {**self.data.attributes, **found}
+        attributes = {name: every[name] for name in _OF_METRICS & every.keys()}
         histograms[duration].record(took, attributes, context)
         if self.first is not None:
             histograms[convention.FIRST_PART_METRIC].record(self.first, attributes, context)
@@ -417,7 +414,8 @@ class _Traced(msgspec.Struct, eq=False):
             details = {**self.data.attributes, **found, **recorded}
             self._emit("gen_ai.client.inference.operation.details", details, SeverityNumber.DEBUG)
         if isinstance(exit_, Failed) and convention.ERROR_TYPE in found:
-            recorded = {"exception.type": convention.exception_type(exit_.cause)}
+            kind = type(convention.failure_of(exit_.cause))
+            recorded = {"exception.type": f"{kind.__module__}.{kind.__qualname__}"}
             message = content.message(exit_.cause)
             if message is not None:
                 recorded[convention.EXCEPTION_MESSAGE] = message

@@ -31,6 +31,7 @@ from typing_extensions import TypeVar, override
 from fxai.agents.records.run_diff import ValueChange, value_changes
 from fxai.agents.records.run_record import RecordedCall, RecordedStep, RunRecord
 from fxai.effects.cause import Cause, Die, Fail
+from fxai.effects.constructor import die, fail
 from fxai.effects.context import AnyContext, put_enclosure
 from fxai.effects.effect import AnyEffect, Effect, FailCause, Fold, Generate, Local, Succeed, Sync, Within
 from fxai.effects.layer import AnyLayer, LayerOf, map_layer_context
@@ -180,8 +181,7 @@ def _open(cause: Cause[Any]) -> AnyEffect | None:
 
 
 def _diverge(failure: RunDiverged, history: Prompt | None = None) -> AnyEffect:
-    left = LeftRunError(msgspec.structs.replace(failure, history=history))
-    return FailCause(Cause((Die(left),)))
+    return die(LeftRunError(msgspec.structs.replace(failure, history=history)))
 
 
 # -- turns
@@ -194,7 +194,7 @@ class _RecordedModel(LanguageModel):
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         reason = InvalidRequestError(constraint="the replay of a run answers only requests of rounds and agents")
-        return FailCause(Cause((Fail(AiError("replay", "ask", reason)),)))
+        return fail(AiError("replay", "ask", reason))
 
 
 @final
