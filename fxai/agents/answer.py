@@ -425,10 +425,6 @@ class RenderFailed(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"prompt {self.prompt!r} did not render for step {self.step}: {self.message}"
 
-    @override
-    def __hash__(self) -> int:
-        return hash((self.prompt, self.step, self.reason, self.message))
-
 
 @final
 class _Left(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import islice
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 import msgspec
 from returns.result import Success
@@ -47,13 +47,10 @@ Changes: TypeAlias = Literal["auto", "append", "rewrite"]
 `append`: at the end of the conversation. `rewrite`: at the usual position. `auto`: `append` if the facts of the model
 state that it binds thinking to its prefix, otherwise `rewrite`.
 """
-CHANGES: Final[tuple[Changes, ...]] = ("auto", "append", "rewrite")
 
 _KEY: Final = "fxai"  # the key in the metadata of a message
 _INSTRUCTIONS: Final = "instructions"
 _LENGTH: Final = 16
-
-_AnyTool: TypeAlias = AnyTool
 
 
 def check_changes(given: object) -> Changes:
@@ -62,9 +59,8 @@ def check_changes(given: object) -> Changes:
     Raises:
         ValueError: If the value is not a policy.
     """
-    for known in CHANGES:
-        if given == known:
-            return known
+    if given in get_args(Changes):
+        return cast(Changes, given)
     raise ValueError(f"changes must be 'auto', 'append', or 'rewrite', got {given!r}")
 
 
@@ -111,7 +107,7 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
     """The conversation. Its last message carries the changes of this step."""
     messages: Prompt
     """The messages that the model receives."""
-    tools: tuple[_AnyTool, ...]
+    tools: tuple[AnyTool, ...]
     """The declared tools. fxai executes only calls of the tools in the step."""
     known: _Known
     mark: _Mark | None = None
@@ -126,13 +122,11 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
 class Appending:
     """The requests of a run that appends changes.
 
-    Args:
-        changes_tools: True if the model accepts added tools between messages. Otherwise, an added tool is a break, and
-            the head shows the new state.
-        tools: Tools of earlier runs of the conversation, which stay declared.
+    If `changes_tools` is false, the model accepts no added tools between messages. An added tool is then a break, and
+    the head shows the new state. The tools of earlier runs of the conversation stay declared.
     """
 
-    def __init__(self, *, changes_tools: bool = False, tools: Iterable[_AnyTool] = ()) -> None:
+    def __init__(self, *, changes_tools: bool = False, tools: Iterable[AnyTool] = ()) -> None:
         self._changes_tools = changes_tools
         self._tools = {tool.name: tool for tool in tools}
         self._known: _Known | None = None
@@ -140,13 +134,7 @@ class Appending:
         self._messages = Prompt()  # the messages of the last request
 
     def plan(self, conversation: Prompt, toolkit: AnyToolkit, shown: Shown) -> Plan:
-        """Return the request of the next step, with its changes at the end.
-
-        Args:
-            conversation: The messages so far.
-            toolkit: The tools in the step.
-            shown: The other definitions for the step.
-        """
+        """Return the request of the next step, with its changes of tools and other definitions at the end."""
         self._catch_up(conversation)
         lead = lead_of(conversation)
         wanted = _state_of(conversation, lead, toolkit, shown)
@@ -185,9 +173,9 @@ class Appending:
             self._messages = Prompt() if self._known is None else Prompt(_expand(conversation, self._known))
         self._read = conversation
 
-    def _declare(self, known: _Known, toolkit: AnyToolkit, wanted: Mapping[str, str]) -> tuple[_AnyTool, ...] | None:
+    def _declare(self, known: _Known, toolkit: AnyToolkit, wanted: Mapping[str, str]) -> tuple[AnyTool, ...] | None:
         """Return the tools in the request, or None if they break the prefix in any case."""
-        declared: list[_AnyTool] = []
+        declared: list[AnyTool] = []
         for name, digest in known.declared.items():
             tool = toolkit.tools.get(name) or self._tools.get(name)
             if tool is None or (wanted.get(_tool_key(name)) or _digest_of(tool)) != digest:
@@ -204,7 +192,7 @@ def _digest(data: bytes) -> str:
     return sha256(data).hexdigest()[:_LENGTH]
 
 
-def _digest_of(tool: _AnyTool) -> str:
+def _digest_of(tool: AnyTool) -> str:
     try:
         return _digest(msgspec.json.encode([describe_tool(tool), tool.description], order="sorted"))
     except (TypeError, ValueError):

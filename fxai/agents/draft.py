@@ -63,8 +63,7 @@ class Draft(Memory):
         """Return the parts of a run of the turn that starts with the messages `new`. The draft records each part."""
 
         def start() -> StreamOf[StreamPart, Any, Any]:
-            self._new = new
-            self._parts.clear()
+            self.start(new)
             return agent.with_memory(self).on_step(self._note_step).stream(new)
 
         return StreamOf.suspend(start).tap(lambda part: Sync(lambda: self.note(part)))

@@ -168,10 +168,8 @@ class Inbox(Service):
     def take(self, arrived: Iterable[InboxMessage], known: Container[str], *, at_end: bool) -> tuple[InboxMessage, ...]:
         """Remove and return the messages that join: all steering messages, or at the end the first queued message.
 
-        Args:
-            arrived: New messages of the run. A journal returns copies of messages that this inbox no longer contains.
-            known: The ids of all messages that arrived in the run.
-            at_end: True after the answer of the run.
+        The inbox may lack messages that arrived, because a journal returns copies. `known` contains the ids of all
+        messages that arrived in the run.
         """
         with self._lock:
             here = {one.id for one in self._left}

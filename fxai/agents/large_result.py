@@ -267,20 +267,13 @@ def _describe_binary(value: Any) -> Any:
 
 def _binary(text: str) -> tuple[str, bytes] | None:
     """Return the media type and the bytes of base64 data of a known type, or None."""
-    if len(text) < _BINARY or media_type_of(_start(text), "") == "":
-        return None
     try:
+        if len(text) < _BINARY or media_type_of(b64decode(text[:_BINARY], validate=True), "") == "":
+            return None
         data = b64decode(text, validate=True)
     except (NotBase64, ValueError):
         return None
     return media_type_of(data, ""), data
-
-
-def _start(text: str) -> bytes:
-    try:
-        return b64decode(text[:_BINARY], validate=True)
-    except (NotBase64, ValueError):
-        return b""
 
 
 # -- parts of a result

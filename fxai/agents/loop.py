@@ -99,7 +99,6 @@ from fxai.tools.toolkit import AnyToolkit
 
 if TYPE_CHECKING:
     from fxai.agents.rendering import RenderPlan
-    from fxai.agents.state import PromptState
 
 OnAnswer: TypeAlias = Callable[[Answer[Any]], AnyEffect]
 """Receives the answer of a successful run before the reader gets the last part. If it fails, the run fails."""
@@ -201,7 +200,7 @@ class Execution(msgspec.Struct, frozen=True):
             return self._with_tools(prompt, emit, context)
         if context.find(LanguageModel) is None:
             return Within(partial(self._with_tools, prompt, emit)).provide(model)
-        prepare_step = (_AskModel(model), *self.plan.prepare_step)
+        prepare_step: Any = (lambda setup: setup.with_model(model), *self.plan.prepare_step)
         plan = msgspec.structs.replace(self.plan, prepare_step=prepare_step, model=model)
         return msgspec.structs.replace(self, plan=plan)._with_tools(prompt, emit, context)
 
@@ -251,7 +250,11 @@ class Execution(msgspec.Struct, frozen=True):
         whole = _with_instructions(self.instructions, systems) + recall(past, new) + new
         growth = Growth(_LAST_REQUESTS.of(memory))
         compaction = plan.compaction or memory.compaction
-        plan = msgspec.structs.replace(_with_state(plan, state, past, new), growth=growth, compaction=compaction)
+        rendered = plan.prompt
+        if rendered is not None and state is not None:
+            aside = waiting_aside(past, new) if state.pending else frozenset[str]()
+            rendered = msgspec.structs.replace(rendered, state=state, aside=aside)
+        plan = msgspec.structs.replace(plan, prompt=rendered, growth=growth, compaction=compaction)
         if not remembering.auto_append:
             return (yield run_loop(whole, plan, emit=emit))
         commits = Commits(memory, whole, new, around)
@@ -275,13 +278,6 @@ def _load(memory: Memory, prompt: RenderPlan | None, *, keeps: bool, around: Int
     return load(memory, with_state=True, around=around)
 
 
-def _with_state(plan: RunPlan, state: PromptState | None, past: Prompt, new: Prompt) -> RunPlan:
-    if plan.prompt is None or state is None:
-        return plan
-    aside = waiting_aside(past, new) if state.pending else frozenset[str]()
-    return msgspec.structs.replace(plan, prompt=msgspec.structs.replace(plan.prompt, state=state, aside=aside))
-
-
 def _in_time(loading: AnyEffect, plan: RunPlan) -> AnyEffect:
     """Load the memory or return `LATE`. If opening the tools used all the time, allow the same time once more."""
     deadline, seconds = plan.deadline, plan.budget.seconds
@@ -290,16 +286,6 @@ def _in_time(loading: AnyEffect, plan: RunPlan) -> AnyEffect:
     if deadline.clock.monotonic() >= deadline.at:
         deadline = Deadline.after(deadline.clock, seconds)
     return deadline.cut(loading)
-
-
-@final
-class _AskModel(msgspec.Struct, frozen=True):
-    """A `prepare_step` hook that sets the model of each step."""
-
-    model: AnyLayer
-
-    def __call__(self, setup: StepSetup) -> StepSetup:
-        return setup.with_model(self.model)
 
 
 def _with_instructions(instructions: str | None, prompt: Prompt) -> Prompt:
@@ -320,17 +306,10 @@ def run_loop(
     emit: Emit | None = None,
     on_defect: OnDefect | None = None,
 ) -> EffectOf[Answer[Any], RunError, Any]:
-    """Run the loop on `prompt` and return its answer.
+    """Run the loop on the conversation `prompt` and return its answer.
 
-    Args:
-        prompt: The conversation so far.
-        plan: Tools, options, budget, and hooks of the run.
-        on_answer: Called with the answer of a successful run. If it fails, the run fails.
-        on_resolved: Called with the history and the prompt state when approved calls start, and again when they end. If
-            it fails, the run fails.
-        emit: Called with each part in a streamed run; each round ends with a `finish` part. A run that fails, or
-            whose reader stops before the last part, has no answer.
-        on_defect: Called with the answer so far if a defect ends the run after a call or a turn ended.
+    If `on_answer` or `on_resolved` fails, the run fails. A streamed run passes each part to `emit`, and each round ends
+    with a `finish` part. A run that fails, or whose reader stops before the last part, has no answer.
     """
     return Within(partial(_program, prompt, plan, on_answer, on_resolved, emit, on_defect))
 

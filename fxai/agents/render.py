@@ -29,7 +29,7 @@ from collections.abc import Callable, Generator, Hashable
 from typing import Any, Final, Generic, Never, TypeAlias, cast, final, overload
 
 import msgspec
-from typing_extensions import TypeAliasType, TypeForm, TypeVar, Unpack, override
+from typing_extensions import TypeAliasType, TypeForm, TypeVar, Unpack
 
 from fxai.agents.answer import Step, Steps, Surrounded
 from fxai.agents.run_tools import Offered
@@ -139,10 +139,6 @@ class RenderEffect(msgspec.Struct, frozen=True):
     f: Callable[[StepView], Any]
     deps: tuple[Hashable, ...] | None = None
     """The effect runs if these values changed. If they are None, it runs in each step."""
-
-    @override
-    def __hash__(self) -> int:
-        return hash(self.key)
 
 
 _Named: TypeAlias = StepTool | Section

@@ -25,7 +25,6 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, final
 
 import msgspec
-from typing_extensions import override
 
 from fxai.agents.state import RenderError
 from fxai.schema.codec import Schema
@@ -61,10 +60,6 @@ class Section(msgspec.Struct, frozen=True):
     name: str
     value: Any
     """The text of a system section, or the value of a data section."""
-
-    @override
-    def __hash__(self) -> int:
-        return hash((self.kind, self.name))  # the value may be unhashable
 
     def check(self) -> Section:
         """Return the section itself if it is valid.
@@ -102,8 +97,8 @@ class Section(msgspec.Struct, frozen=True):
 class SectionWriter:
     """A writer of the sections in each step as a system prompt. It writes unchanged data only once.
 
-    >>> writer = SectionWriter()
-    >>> print(writer.write([Section("data", "sizes", [7, 8]), Section("system", "role", "You add.")]))
+    >>> sections = [Section("data", "sizes", [7, 8]), Section("system", "role", "You add.")]
+    >>> print(join_sections(SectionWriter().texts(sections)))
     <role>
     You add.
     </role>
@@ -117,14 +112,6 @@ class SectionWriter:
 
     def __init__(self) -> None:
         self._written: dict[str, tuple[bytes, str]] = {}  # data of the last step by name: its bytes, and its text
-
-    def write(self, sections: Iterable[Section], references: frozenset[str] = frozenset()) -> str:
-        """Return the system sections, then all data. Return an empty string if no sections exist.
-
-        Raises:
-            RenderError: If data is not a JSON value, or too deep.
-        """
-        return join_sections(self.texts(sections, references))
 
     def texts(self, sections: Iterable[Section], references: frozenset[str] = frozenset()) -> dict[str, SectionText]:
         """Return the text of each section with its tags, by name: first the system sections, then all data.

@@ -69,10 +69,6 @@ class StepTool(msgspec.Struct, frozen=True):
         """The string `"tool"`."""
         return "tool"
 
-    @override
-    def __hash__(self) -> int:
-        return hash(self.tool)
-
 
 def define_tool(tool: object, handler: object, aspect: object) -> StepTool:
     """Return the definition of a tool with its handler.

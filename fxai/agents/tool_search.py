@@ -137,11 +137,8 @@ class Searching:
     ) -> None:
         """Create the search of a run.
 
-        Args:
-            options: The options of the agent.
-            facts: The facts about the model, or None if they are unknown.
-            always: Names of further tools that the model always receives, such as the tool that reads large results.
-            adds: True if the run adds found tools between messages.
+        The model also receives the tools named in `always` in each step. If `adds` is true, the run adds found tools
+        between messages.
         """
         self._options = options
         can_defer = facts is not None and facts.tool_search is True
@@ -167,12 +164,8 @@ class Searching:
     def offer(self, toolkit: AnyToolkit, history: Prompt, options: RoundOptions) -> AnyToolkit:
         """Return the tools of a step: the tools that the model always receives, the search tool, and the found tools.
 
-        If the model accepts deferred tools, all other tools are also in the result, as deferred tools.
-
-        Args:
-            toolkit: All tools of the step.
-            history: The conversation. Its results of searches and its calls name found tools.
-            options: The options of the request, whose tool choice can name tools.
+        If the model accepts deferred tools, all other tools are also in the result, as deferred tools. The results of
+        searches and the calls in the history name the found tools. The tool choice in the options can name more tools.
         """
         if not self._defers:
             self._read_results(history)

@@ -26,7 +26,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast, final
 
 import msgspec
-from typing_extensions import override
 
 from fxai.effects.effect import Ask, EffectOf
 from fxai.effects.service import Clock
@@ -60,10 +59,6 @@ class AnsweredRequest(msgspec.Struct, frozen=True):
         """True if fxai must run the call."""
         return _is_yes(self.answer)
 
-    @override
-    def __hash__(self) -> int:
-        return hash((self.request, self.answer))
-
 
 @final
 class ApprovalHistory(msgspec.Struct, frozen=True):
@@ -83,10 +78,6 @@ class ApprovalHistory(msgspec.Struct, frozen=True):
     """The denied requests, including copies, without a result, or from the last turn."""
     repeated: Mapping[str, ToolApprovalResponsePart] = {}
     """Repeated answers to the provider's own requests: the answer that counts, by its id."""
-
-    @override
-    def __hash__(self) -> int:
-        return hash((self.answered, self.finished, self.waiting))
 
 
 @final

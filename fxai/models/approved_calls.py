@@ -17,14 +17,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
-from typing_extensions import override
 
 from fxai.effects.constructor import fail
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Generate, Succeed
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.calls import UNANSWERED
 from fxai.messages.errors import AiError
-from fxai.messages.message import ToolCallPart
 from fxai.messages.part import Finish, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import ApprovalProblem, InvalidApprovalError, Reason, ToolkitRequiredError
@@ -86,10 +84,6 @@ class ResolvedHistory(msgspec.Struct, frozen=True):
     def pending(self) -> Response:
         """The response of a round without a request to the model."""
         return Response((*self.results, Finish("pending")))
-
-    @override
-    def __hash__(self) -> int:
-        return hash((self.history, self.waiting))
 
 
 Resolving: TypeAlias = Callable[[Emit | None], EffectOf[ResolvedHistory, Any, Any]]
@@ -161,7 +155,9 @@ def _resolve(
             yield emit(result)
     allowed = msgspec.structs.replace(resolution, choice="auto", repair=None, approved=True)
     around = yield Ask(interceptor_of)
-    turn = RoundTurn((*[_call(one.call) for one in approved], Finish("tool-calls")), allowed, around, "approved")
+    parts = [one.call for one in approved]
+    calls = [ToolCall(one.id, one.name, one.params, dynamic=one.dynamic, metadata=one.metadata) for one in parts]
+    turn = RoundTurn((*calls, Finish("tool-calls")), allowed, around, "approved")
     yield turn.resolve(emit)
     if approved:
         yield checking.ledger.finish([one.request.approval_id for one in approved]).catch_all(_log_unmarked)
@@ -230,10 +226,6 @@ def _in_order(results: list[ToolResult], history: ApprovalHistory) -> tuple[Tool
 
 def _about(one: AnsweredRequest) -> str:
     return f"call {one.call.id!r} of {one.call.name!r}"
-
-
-def _call(part: ToolCallPart) -> ToolCall:
-    return ToolCall(part.id, part.name, part.params, dynamic=part.dynamic, metadata=part.metadata)
 
 
 def encode_denial(reason: str | None) -> dict[str, str]:

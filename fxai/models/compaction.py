@@ -247,12 +247,7 @@ class Meter:
     """The counts of tokens in the requests of a run. It does not count the messages of the last request again."""
 
     def __init__(self, model: LanguageModel, tools: tuple[AnyTool, ...] = ()) -> None:
-        """Create a meter of the requests to a model.
-
-        Args:
-            model: The model that counts.
-            tools: The tools in the requests, which count too.
-        """
+        """Create a meter of the requests with these tools. The model counts their tokens."""
         self.model = model
         self.tools = tools
         self._bound: BytesBound | None = None
@@ -474,10 +469,7 @@ class Compaction(msgspec.Struct, frozen=True):
     def find(self, meter: Meter, prompt: Prompt, step: int | None = None) -> Effect[Compacted | None, AiError, Any]:
         """Return the cuts for a conversation before a step, or None if the request stays unchanged.
 
-        Args:
-            meter: The counts of the run.
-            prompt: The messages for the model.
-            step: The number of the step. None runs each stage, regardless of its trigger.
+        If `step` is None, each stage runs, regardless of its trigger.
 
         Fails with:
             AiError: See `apply`.

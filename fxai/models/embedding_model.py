@@ -176,10 +176,7 @@ def similarity(one: Vector, other: Vector) -> float:
 
 def _join_all(several: Sequence[Embeddings]) -> Embeddings:
     vectors = tuple(vector for one in several for vector in one.vectors)
-    usage = Usage() if several else Usage(input_tokens=0)
-    for one in several:
-        usage += one.usage
-    return Embeddings(vectors, usage)
+    return Embeddings(vectors, sum((one.usage for one in several), Usage()) if several else Usage(input_tokens=0))
 
 
 def ask_embeddings(model: EmbeddingModel, texts: tuple[str, ...]) -> EffectOf[Embeddings, AiError]:
@@ -249,7 +246,7 @@ class _Batch:
         self.handle: FiberHandle[Embeddings, AiError] | None = None
         self._exit: Exit[Embeddings, AiError] | None = None
         self._done = anyio.Event()
-        self._waiting = 0
+        self.waiting = 0  # the callers
 
     def finish(self, exit_: Exit[Embeddings, AiError]) -> Effect[None]:
         """Record the end of the request, so that all its callers continue."""
@@ -259,29 +256,26 @@ class _Batch:
 
     def join(self, text: str) -> None:
         """Add a caller that needs the vector of a string."""
-        self._waiting += 1
+        self.waiting += 1
         self.locations.setdefault(text, len(self.locations))
 
     def vector_of(self, text: str) -> Effect[Vector, AiError]:
         """Wait for the end of the request and return the vector."""
-        location = self.locations[text]
-        return fx.wait(self._done.wait).flat_map(lambda _: self._outcome()).map(lambda found: found.vectors[location])
 
-    def _outcome(self) -> Effect[Embeddings, AiError]:
-        exit_ = cast("Exit[Embeddings, AiError]", self._exit)
-        return fx.succeed(exit_.value) if isinstance(exit_, Succeeded) else fx.fail_cause(exit_.cause)
+        def read(_: object) -> Effect[Vector, AiError]:
+            end = cast("Exit[Embeddings, AiError]", self._exit)
+            if isinstance(end, Succeeded):
+                return fx.succeed(end.value.vectors[self.locations[text]])
+            return fx.fail_cause(end.cause)
+
+        return fx.wait(self._done.wait).flat_map(read)
 
     def leave(self) -> Effect[None]:
         """Remove a caller. After the last caller, stop an unfinished request."""
-        self._waiting -= 1
-        if self._waiting or self._exit is not None or self.handle is None:
+        self.waiting -= 1
+        if self.waiting or self._exit is not None or self.handle is None:
             return fx.succeed(None)
         return self.handle.interrupt()
-
-    @property
-    def unwanted(self) -> bool:
-        """True if no caller needs the result."""
-        return not self._waiting
 
 
 @final
@@ -341,6 +335,6 @@ class _Batching(ForwardingEmbeddingModel):
 
     def _leave(self, batch: _Batch) -> Effect[None]:
         stopped = batch.leave()
-        if batch.unwanted:
+        if not batch.waiting:
             self._close(batch)
         return stopped

@@ -39,9 +39,6 @@ class Dispute(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     value: Any
     sources: tuple[str, ...] = msgspec.field(name="from", default=())
 
-    def __hash__(self) -> int:
-        return hash(self.sources)
-
 
 @final
 class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -53,9 +50,6 @@ class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     reason: str = msgspec.field(name="why", default="")
     checked: date | None = None
     """The date of the last check if it differs from the date of the table."""
-
-    def __hash__(self) -> int:
-        return hash((self.sources, self.disputes, self.reason))
 
 
 @final
@@ -71,9 +65,6 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """True if the provider serves the model at the date of the table."""
     facts: Mapping[str, Fact] = {}
 
-    def __hash__(self) -> int:
-        return hash((self.family, self.names))
-
 
 @final
 class TableData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,16 +79,9 @@ class TableData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: Mapping[str, Mapping[str, Fact]] = {}
     """Facts that a host changes for all models, by the name of the host."""
 
-    def __hash__(self) -> int:
-        return hash((self.provider, self.checked))
-
 
 def read_table(package: str) -> TableData:
-    """Return the contents of the data file of a package.
-
-    Args:
-        package: The package, such as `"fxai.providers.anthropic"`.
-    """
+    """Return the contents of the data file of a package, such as `"fxai.providers.anthropic"`."""
     return msgspec.json.decode(files(package).joinpath(_FILE).read_bytes(), type=TableData)
 
 
@@ -129,22 +113,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     withheld: Mapping[str, tuple[Any, ...]] = {}
     """Items that fxai removes from a field of an unknown model, such as a thinking type that some models refuse."""
 
-    def __hash__(self) -> int:
-        return hash((tuple(self.known), tuple(self.unknown), tuple(self.withheld)))
-
 
 @final
 class FactTable:
     """The facts about a provider's models. fxai reads the data file at the first lookup."""
 
     def __init__(self, read: Callable[[], TableData], parse: Callable[[str], ModelName], policy: Policy) -> None:
-        """Create a table.
-
-        Args:
-            read: The reader of the data, such as `partial(read_table, "fxai.providers.anthropic")`.
-            parse: The reading of a name.
-            policy: The values for facts that no source states.
-        """
+        """Create a table. `read` reads its data, and `parse` reads the name of a model."""
         self._read = read
         self._parse = parse
         self.policy = policy
@@ -207,11 +182,7 @@ class FactTable:
 
 
 def unknown_model(facts: ModelFacts) -> WarningPart | None:
-    """Return the warning that a model is unknown, or None if the table has an entry for the model.
-
-    Args:
-        facts: The facts from a table.
-    """
+    """Return the warning that a model is unknown, or None if the table has an entry for the model."""
     if facts.family is not None:
         return None
     like = "the most careful values" if facts.like is None else f"most facts of {facts.like!r}"

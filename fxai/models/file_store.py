@@ -85,9 +85,6 @@ class Page(msgspec.Struct, frozen=True):
     files: tuple[UploadedFile, ...]
     following: str | None = None
 
-    def __hash__(self) -> int:
-        return hash(self.files)
-
 
 class FileStore(Service):
     """The files of an account at a provider. Implementations define `send`, `find`, `page`, `read`, and `remove`.

@@ -15,8 +15,8 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from collections.abc import Iterable
+from itertools import islice, takewhile
 from operator import is_
 from typing import Any, final
 from weakref import WeakKeyDictionary
@@ -71,10 +71,7 @@ class Growth:
     def send(self, request: ModelRequest, model: Any, rendered_from: Prompt | None = None) -> PrefixBreak | None:
         """Record a request to a model. Return the reason why it does not extend the last request, or None if it does.
 
-        Args:
-            request: The request.
-            model: The model that is about to receive it.
-            rendered_from: See `SentRequest`.
+        For `rendered_from`, see `SentRequest`.
         """
         facts = model.facts
         changes = facts is not None and facts.tool_changes_between is True
@@ -113,46 +110,31 @@ class LastRequests:
 
 
 def find_break(before: ModelRequest, after: ModelRequest, *, changes_tools: bool = False) -> PrefixBreak | None:
-    """Return the reason why a request does not extend another request, or None if it does.
+    """Return the reason why a request does not extend the previous request, or None if it does.
 
-    Args:
-        before: The previous request of the conversation.
-        after: The request.
-        changes_tools: True if the provider accepts added tools between messages. Then tools that a new message adds are
-            not a break.
+    If `changes_tools` is true, the provider accepts added tools between messages, so that they are not a break.
     """
     added: frozenset[str] = frozenset()
     if changes_tools and len(after.prompt) > len(before.prompt):
-        added = _new_tools(after.prompt, len(before.prompt))
+        new = (after.prompt[at] for at in range(len(before.prompt), len(after.prompt)))
+        added = frozenset(name for one in new if one.role == "system" for name in one.added_tools)
     if before.tools != after.tools and not _same_tools(before, after, added):
         return "tools"
     return find_message_break(before.prompt, after.prompt)
 
 
 def find_message_break(before: Prompt, after: Prompt) -> PrefixBreak | None:
-    """Return the reason why messages do not extend other messages, or None if they do.
-
-    Args:
-        before: The previous messages in the conversation.
-        after: The messages.
-    """
+    """Return the reason why messages do not extend the previous messages, or None if they do."""
     if len(after) >= len(before) and (before.__buffer__ is after.__buffer__ or all(map(is_, before, after))):
         return None
-    at = _first_difference(before, after)
-    return None if at is None else _name(tuple(before), tuple(after), at)
-
-
-def _first_difference(before: Prompt, after: Prompt) -> int | None:
-    """Return the index of the first different message, or None if `after` starts with all messages of `before`."""
-    for at, (old, new) in enumerate(zip(before, after, strict=False)):
-        if old is not new and old != new:
-            return at
-    return None if len(after) >= len(before) else len(after)
-
-
-def _new_tools(prompt: Prompt, start: int) -> frozenset[str]:
-    messages = (prompt[at] for at in range(start, len(prompt)))
-    return frozenset(name for one in messages if one.role == "system" for name in one.added_tools)
+    pairs = enumerate(zip(before, after, strict=False))
+    at = next((at for at, (old, new) in pairs if old is not new and old != new), min(len(before), len(after)))
+    if at == len(before):
+        return None
+    head, other = lead_of(before), lead_of(after)
+    if at < max(head, other) and [*islice(before, head)] != [*islice(after, other)]:
+        return "instructions"
+    return "window" if _is_window([*islice(before, head, None)], [*islice(after, other, None)]) else "edit"
 
 
 def _same_tools(before: ModelRequest, after: ModelRequest, added: frozenset[str]) -> bool:
@@ -163,20 +145,13 @@ def _same_tools(before: ModelRequest, after: ModelRequest, added: frozenset[str]
     )
 
 
-def _name(before: Sequence[Message], after: Sequence[Message], at: int) -> PrefixBreak:
-    head, other = lead_of(before), lead_of(after)
-    if at < max(head, other) and before[:head] != after[:other]:
-        return "instructions"
-    return "window" if _is_window(before[head:], after[other:]) else "edit"
-
-
 def lead_of(messages: Iterable[Message]) -> int:
     """Return the number of system messages at the start."""
     return sum(1 for _ in takewhile(lambda message: message.role == "system", messages))
 
 
-def _is_window(before: Sequence[Message], after: Sequence[Message]) -> bool:
+def _is_window(before: list[Message], after: list[Message]) -> bool:
     if not after:
         return False
     starts = [at for at in range(1, len(before)) if before[at] is after[0] or before[at] == after[0]]
-    return any(tuple(before[at:]) == tuple(after[: len(before) - at]) for at in starts)
+    return any(before[at:] == after[: len(before) - at] for at in starts)

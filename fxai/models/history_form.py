@@ -129,9 +129,6 @@ def mend_request(request: ModelRequest) -> tuple[ModelRequest, tuple[WarningPart
     """Return a request with valid strings in its messages, and a warning if a message changed.
 
     Use this function for a model that accepts any valid history.
-
-    Args:
-        request: The request.
     """
     messages = request.prompt.messages
     mended = [mend_data(message) for message in messages]
@@ -146,12 +143,7 @@ def mend_request(request: ModelRequest) -> tuple[ModelRequest, tuple[WarningPart
 
 @final
 class HistoryForm:
-    """The form of a growing history for an API.
-
-    Args:
-        rules: The rules of the API.
-        naming: The tool names in the request.
-    """
+    """The form of a growing history for an API. `naming` contains the tool names in the request."""
 
     def __init__(self, rules: HistoryRules, naming: NameMap) -> None:
         self.warnings: list[WarningPart] = []
@@ -178,10 +170,7 @@ class HistoryForm:
         return self._hosted.get(id_)
 
     def add(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the form of the following messages.
-
-        Args:
-            messages: The messages after the messages of earlier calls.
+        """Return the form of the messages that follow the messages of earlier calls.
 
         Raises:
             PreparationError: If a call has no result.

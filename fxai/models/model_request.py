@@ -308,9 +308,6 @@ class Resolution(msgspec.Struct, frozen=True):
         """Return the settings without the tools that the request omitted, as the warnings of the turn state.
 
         Only tools that the model received can run. fxai narrows a choice to these tools.
-
-        Args:
-            parts: The parts in the turn.
         """
         gone: set[str | None] = set()
         for part in parts:
@@ -355,13 +352,9 @@ def prepare(
 ) -> tuple[ModelRequest, Resolution] | AiError:
     """Return the request of a round and the settings for its calls, or the error of an invalid request.
 
-    Args:
-        prompt: The conversation.
-        toolkit: The tools in the round.
-        options: See `RoundOptions`.
-        is_hidden: Returns whether a name belongs to a tool that this round omits on purpose, so that a tool choice can
-            name it. If no tool remains to choose, fxai requires no call, and the response contains a warning.
-        may_be_silent: True if the prompt can be empty, because fxai only counts the request.
+    `is_hidden` returns whether a name belongs to a tool that this round omits on purpose, so that a tool choice can
+    name it. If no tool remains to choose, fxai requires no call, and the response contains a warning. If
+    `may_be_silent` is true, the prompt can be empty, because fxai only counts the request.
     """
     tools = toolkit.tools
     silence = None if may_be_silent else _silence(prompt)

@@ -64,9 +64,6 @@ class AnswerReader:
 
     It reads the JSON at the start of the text, also after reasoning in tags, a byte order mark, or the start of a
     fenced block. JSON at another position has no partial values.
-
-    Args:
-        schema: The type of the answer.
     """
 
     def __init__(self, schema: Schema[Any]) -> None:

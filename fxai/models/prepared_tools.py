@@ -61,9 +61,7 @@ def file_note(part: FilePart) -> str:
 def contents_of(part: ToolResultPart, *kinds: Literal["text", "file"]) -> list[TextPart | FilePart] | None:
     """Return the strings and files of a result in the JSON form of a message's content, or None for another result.
 
-    Args:
-        part: The result.
-        kinds: The list must contain at least one part of these kinds.
+    The result must contain at least one part of these kinds.
     """
     result = part.result
     if part.is_failure or not is_array(result) or not any(one.get("type") in kinds for one in result if is_object(one)):
@@ -327,9 +325,9 @@ class Notes:
     def carry(
         self, tool: AnyTool, extras: Mapping[str, Any], carried: Container[str], missing: Mapping[str, bool], where: str
     ) -> dict[str, Any]:
-        """Return the fields of a tool that a provider supports (`carried`), and add warnings about the other fields.
+        """Return the fields of a tool that an API (`where`) supports (`carried`), and add warnings about the others.
 
-        It also adds a warning about each option in `missing` that is true. `where` is the API name.
+        It also adds a warning about each option in `missing` that is true.
         """
         lost = [name for name in extras if name not in carried] + [what for what, has in missing.items() if has]
         for what in lost:
@@ -401,13 +399,9 @@ def form_of(
 ) -> ToolForm | None:
     """Return the form of a tool in a request, or None if the request omits the tool.
 
-    Args:
-        tool: The tool. Its annotation `Strict` requests or forbids strict mode.
-        rules: The rules of the API for every tool.
-        strict_rules: The rules of the provider for strict tools.
-        config: The strict mode of tools without the annotation, by configuration.
-        default: The default of the provider, or None if the model has no strict mode.
-        notes: The notes about tools that cannot be strict, or that the request omits.
+    The annotation `Strict` of the tool requests or forbids strict mode. `config` is the strict mode of tools without
+    the annotation. `default` is the default of the provider, or None if the model has no strict mode. The notes receive
+    the tools that cannot be strict, or that the request omits.
 
     Raises:
         PreparationError: If the annotation of the tool requires strict mode, but its schema has no strict form.
@@ -457,14 +451,7 @@ def _impossible(tool: AnyTool, rules: StrictRules, unsupported: tuple[Unsupporte
 def within_number(
     forms: Sequence[ToolForm], rules: RequestRules, choice: ToolChoices | None, notes: Notes
 ) -> list[ToolForm]:
-    """Return the tools that a request can contain, in their order. Tools of the choice have priority.
-
-    Args:
-        forms: The tools.
-        rules: The rules of the API.
-        choice: The choice of the request.
-        notes: The notes about omitted tools.
-    """
+    """Return the tools that a request can contain, in their order. Tools of the choice have priority."""
     most = rules.most_tools
     if most is None or len(forms) <= most:
         return list(forms)
@@ -480,13 +467,7 @@ def within_number(
 
 
 def shorten(tool: AnyTool, rules: RequestRules, notes: Notes) -> str | None:
-    """Return the description of a tool, cut to the length that the API accepts. Add a warning about the cut.
-
-    Args:
-        tool: The tool.
-        rules: The rules of the API.
-        notes: The notes about shortened descriptions.
-    """
+    """Return the description of a tool, cut to the length that the API accepts. Add a warning about the cut."""
     text, most = tool.description, rules.longest_description
     if text is None or most is None or len(text) <= most:
         return text
@@ -499,12 +480,7 @@ def shorten(tool: AnyTool, rules: RequestRules, notes: Notes) -> str | None:
 
 
 def narrow_choice(choice: ToolChoices | None, notes: Notes) -> ToolChoices | None:
-    """Return the choice without omitted tools. Add a warning if no tool in the choice remains.
-
-    Args:
-        choice: The choice of the request.
-        notes: The notes with the omitted tools.
-    """
+    """Return the choice without the omitted tools of the notes. Add a warning if no tool in the choice remains."""
     gone = {one.tool for one in notes.left_out}
     if not isinstance(choice, ToolChoice) or gone.isdisjoint(choice.names):
         return choice
@@ -661,11 +637,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def json_of(value: Any, *, order: Literal["deterministic"] | None = None) -> bytes:
-    """Return data as a JSON string.
-
-    Args:
-        value: The data.
-        order: `"deterministic"` for equal text for equal data, regardless of the order of its members. Default: None.
+    """Return data as JSON text. With `order="deterministic"`, equal data has equal text, for any order of members.
 
     Raises:
         PreparationError: If JSON cannot contain the data.

@@ -48,22 +48,6 @@ def amount_of(given: object, what: str) -> Decimal:
 
 
 @final
-class PriceTier(msgspec.Struct, frozen=True):
-    """The prices for long prompts, each per million tokens. They apply to all tokens in the request."""
-
-    above: int
-    """The number of input tokens above which the tier applies."""
-    input: Decimal
-    """The price for input tokens."""
-    output: Decimal
-    """The price for output tokens."""
-    cached_input: Decimal
-    """The price for input tokens that the provider reads from its cache."""
-    cache_write: Decimal
-    """The price for input tokens that the provider writes to its cache."""
-
-
-@final
 class Price(msgspec.Struct, frozen=True):
     """The prices for a model per million tokens. Create it with `Price.per_million`."""
 
@@ -75,8 +59,9 @@ class Price(msgspec.Struct, frozen=True):
     """The price for input tokens that the provider reads from its cache."""
     cache_write: Decimal
     """The price for input tokens that the provider writes to its cache."""
-    tiers: tuple[PriceTier, ...] = ()
-    """The prices for long prompts, from the shortest prompts to the longest."""
+    tiers: tuple[tuple[int, Price], ...] = ()
+    """The prices for long prompts, each with the number of input tokens above which it applies to all tokens in the
+    request, from the shortest prompts to the longest."""
 
     @staticmethod
     def per_million(
@@ -105,13 +90,12 @@ class Price(msgspec.Struct, frozen=True):
         (Decimal('1.36'), Decimal('3'))
         """
         plain = amount_of(input, "price of input tokens")
-        tiers = [(above, price) for above, price in sorted((long or {}).items())]
         return Price(
             plain,
             amount_of(output, "price of output tokens"),
             plain if cached_input is None else amount_of(cached_input, "price of cached input tokens"),
             plain if cache_write is None else amount_of(cache_write, "price of input tokens written to the cache"),
-            tuple(PriceTier(above, one.input, one.output, one.cached_input, one.cache_write) for above, one in tiers),
+            tuple(sorted((long or {}).items())),
         )
 
     def cost(self, usage: Usage) -> Decimal | None:
@@ -127,7 +111,7 @@ class Price(msgspec.Struct, frozen=True):
     @property
     def highest_input(self) -> Decimal:
         """The maximum cost of a million input tokens, for any cache state and any length of the prompt."""
-        longest = max((tier.above for tier in self.tiers), default=0)
+        longest = max((above for above, _ in self.tiers), default=0)
         return self.highest(longest + 1)[0]
 
     def highest(self, input_tokens: int) -> tuple[Decimal, Decimal]:
@@ -140,10 +124,10 @@ class Price(msgspec.Struct, frozen=True):
         most = max(max(one.input, one.cached_input, one.cache_write) for one in prices)
         return most, max(one.output for one in prices)
 
-    def _up_to(self, tokens: int) -> Iterator[Price | PriceTier]:
+    def _up_to(self, tokens: int) -> Iterator[Price]:
         """Return the prices for prompts up to a length. The last price is the price for this length."""
         yield self
-        yield from (tier for tier in self.tiers if tier.above < tokens)
+        yield from (price for above, price in self.tiers if above < tokens)
 
 
 @final
@@ -159,11 +143,7 @@ class PriceRule(msgspec.Struct, frozen=True):
     price: Price
 
     def matches(self, info: ModelInfo) -> bool:
-        """Return whether the rule applies to this model. Without an address, fxai compares the provider name.
-
-        Args:
-            info: The model.
-        """
+        """Return whether the rule applies to this model. Without an address, fxai compares the provider name."""
         if info.address is None:
             is_there = self.provider == info.provider
         else:
@@ -244,10 +224,7 @@ class _Provider(Protocol):
 
 
 def read_rules(on: date | None = None) -> tuple[PriceRule, ...]:
-    """Return the prices of the installed package as rules.
-
-    Args:
-        on: The date of the prices. Default: today in UTC.
+    """Return the prices of the installed package on a date, by default today in UTC, as rules.
 
     Raises:
         ImportError: If the extra is not installed.
@@ -271,10 +248,7 @@ def _rules(providers: Sequence[_Provider], on: date) -> Iterator[PriceRule]:
 
 
 def pattern_of(clause: object) -> str:
-    """Return the regular expression of a clause, to search in a lower-case name.
-
-    Args:
-        clause: A clause of the package: equals, starts with, ends with, contains, a regular expression, or, and.
+    """Return the regular expression of a clause of the package, to search in a lower-case name.
 
     Raises:
         ValueError: If the package contains a new kind of clause.

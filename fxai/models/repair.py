@@ -63,17 +63,9 @@ def mend(
     """Ask a repair for another call, run this call instead of the invalid call, and return its outcome.
 
     If the new call needs an approval, it does not run, and fxai requests no approval, because the user could not see
-    its origin. The failure tells the model to make the call itself.
-
-    Args:
-        repair: The repair.
-        call: The invalid call.
-        failure: The failure of the call.
-        choice: The tools that the model can call.
-        make: Prepares a call.
-        run: Returns the effect of a prepared call.
-        replace: Replaces the invalid call with the call that runs, or adds the warning that no call replaces it.
-        around: Wraps the effect of the repair, or None.
+    its origin. The failure tells the model to make the call itself. `run` returns the effect of a call that `make`
+    prepared. `replace` replaces the invalid call with the call that runs, or adds the warning that no call replaces it.
+    `around` wraps the effect of the repair.
     """
     asking = _ask_in_words(repair, call, failure)
     given: ToolCall | str | None = yield asking if around is None else around(asking)

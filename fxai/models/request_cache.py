@@ -62,10 +62,7 @@ class JsonItems(list[Any]):
 
 @final
 class HistoryText:
-    """The JSON text of a growing list of items. It encodes each item once.
-
-    Args:
-        noted: Strings that the text counts.
+    """The JSON text of a growing list of items. It encodes each item once, and counts the strings in `noted`.
 
     >>> text, items = HistoryText(), [1, 2]
     >>> text.copy(items, 2).pieces, text.copy([*items, 3], 3).pieces
@@ -81,12 +78,7 @@ class HistoryText:
         """The size of the text in bytes, or infinity if JSON cannot represent an item."""
 
     def copy(self, items: Sequence[Any], end: int) -> JsonItems:
-        """Return the items with their text. Later calls do not change the returned items.
-
-        Args:
-            items: All items. The items of earlier calls are unchanged.
-            end: The number of items that will not change.
-        """
+        """Return all items with their text. The first `end` items, and the items of earlier calls, must not change."""
         try:
             for item in items[self._count : end]:
                 self._add(msgspec.json.encode(item))
@@ -135,12 +127,9 @@ class RequestCache(Generic[_T, _W]):
         self._lock = Lock()
 
     def tools(self, tools: tuple[AnyTool, ...], options: tuple[Hashable, ...], prepare: Callable[[], _T]) -> _T:
-        """Return the prepared tools for these options. If the cache does not contain them, prepare them.
+        """Return the prepared tools. If the cache does not contain them, prepare them.
 
-        Args:
-            tools: The tools, compared by identity.
-            options: All other values that affect the result, compared by equality.
-            prepare: Prepares the tools. If it raises, the cache stores nothing.
+        The cache compares the tools by identity, and all other values that affect the result, `options`, by equality.
         """
         key = (options, *map(id, tools))
         with self._lock:
@@ -158,11 +147,8 @@ class RequestCache(Generic[_T, _W]):
     def take(self, prompt: Prompt, tools: object) -> tuple[_W, int, float] | None:
         """Return the writer of the longest cached history that is a prefix of the prompt, its length, and its size.
 
-        The cache removes the writer, because a writer can continue only one history.
-
-        Args:
-            prompt: The messages in the request.
-            tools: The prepared tools in the request, compared by identity with the tools that `keep` received.
+        The cache removes the writer, because a writer can continue only one history. It compares the prepared tools by
+        identity with the tools that `keep` received.
         """
         with self._lock:
             for count in range(len(prompt), 0, -1):

@@ -236,19 +236,9 @@ def take_turn(
 ) -> Steps:
     """Run a round and return a `Round`.
 
-    It fails like the model. If handlers fail, it fails after the other calls ended, with the response of the round.
-
-    Args:
-        model: The model.
-        request: The request to the model.
-        resolution: The settings for its calls.
-        emit: A function that passes a part to the reader, or None. With it, the round streams the turn.
-        resolves: False to return the calls without running them. Default: True.
-        early: Results from before the turn, for the response of a failure.
-        handlers: Handlers for this round only.
-        limits: The limits for the run.
-        around: The interceptor in the context. Default: None.
-        location: The position of the turn in the run of an agent, see `TurnInfo`.
+    It fails like the model. If handlers fail, it fails after the other calls ended, with the response of the round and
+    the results `early` from before the turn. With `emit`, the round streams the turn. If `resolves` is false, no call
+    runs. The `handlers` belong to this round only. For `location`, see `TurnInfo`.
     """
     came: list[Any] | None = None
     parts: Any

@@ -222,10 +222,7 @@ def _refusal_in(parts: Iterable[AnyPart], method: str) -> AiError | None:
 class _Opening:
     """The start of a stream. It buffers parts without content until a part with content arrives or the stream ends.
 
-    It also buffers the text of a refusal until the end of the turn decides whether another model answers.
-
-    Args:
-        passes: Decides whether another model answers after a refusal.
+    It also buffers the text of a refusal until `passes` decides, at the end of the turn, whether another model answers.
     """
 
     def __init__(self, passes: Callable[[AiError], bool]) -> None:

@@ -74,8 +74,10 @@ class AnswerForm(msgspec.Struct, frozen=True):
         again = strict_form(wrapped, rules)
         if isinstance(again, Success):
             return AnswerForm(wrapped, rules, wrapped=True)
-        unsupported: tuple[UnsupportedFeature, ...] = again.failure()
-        return AnswerForm(wrapped, rules, wrapped=True, loose=True, unsupported=tuple(map(_unwrap, unsupported)))
+        unsupported = tuple(
+            [msgspec.structs.replace(one, pointer=one.pointer.removeprefix(_WHERE)) for one in again.failure()]
+        )
+        return AnswerForm(wrapped, rules, wrapped=True, loose=True, unsupported=unsupported)
 
     def loosen(self) -> AnswerForm:
         """Return the same answer with the schema unchanged, except that its root is an object."""
@@ -84,13 +86,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, asked=_wrap(self.asked), wrapped=True, loose=True)
 
     def by_tool(self, name: str, taken: Container[str] = (), *, rules: RequestRules | None = None) -> AnswerForm:
-        """Return the same answer as the parameters of a tool `name`, or of `name_2` and so on if the name is taken.
-
-        Args:
-            name: The tool name.
-            taken: The names of the other tools.
-            rules: The rules of the API for every tool, or None for an API without rules.
-        """
+        """Return the same answer as the parameters of a tool `name`, or of `name_2` and so on if the name is taken."""
         count, free = 1, name
         while free in taken:
             count += 1
@@ -200,10 +196,6 @@ def _is_of_objects(schema: JsonSchema) -> bool:
     return bool(schema.get("type") == "object")
 
 
-def _unwrap(feature: UnsupportedFeature) -> UnsupportedFeature:
-    return msgspec.structs.replace(feature, pointer=feature.pointer.removeprefix(_WHERE))
-
-
 def _wrap(schema: JsonSchema) -> JsonSchema:
     inner: Any = schema.to_dict()
     held: dict[str, Any] = {}
@@ -240,7 +232,6 @@ def _target(reference: Any) -> Any:
 # -- the answer while it arrives
 
 
-_OPENERS: Final = {"{": "{", "[": "[", '"': '"'}
 _CLOSERS: Final = {"{": "}", "[": "]", '"': '"'}
 
 
@@ -264,20 +255,17 @@ class AnswerWriter:
 
     A strict form can wrap the answer in an object, and state null for an absent property. The writer converts objects
     and arrays member by member. It delays only values that it cannot convert before they are complete, such as members
-    of unions.
+    of unions. Create it with `AnswerForm.writer`.
 
     >>> from fxai.schema.strict import OPENAI
     >>> document = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "integer"}}}}
     >>> writer = AnswerForm.of(JsonSchema.of(document), OPENAI).writer()
     >>> [writer.feed(piece) for piece in ('{"value": [{"a"', ': 1}, {"a":', ' null}', ']}')]
     ['[{', '"a":1},{', '}', ']']
-
-    Args:
-        node: The strict schema of the text, or None if its values stay unchanged.
-        wrapped: True if the answer is the single member of an object.
     """
 
     def __init__(self, node: Node | None, *, wrapped: bool) -> None:
+        """Create a writer. `node` is the strict schema of the text, or None if its values stay unchanged."""
         self.has_written: bool = False
         """True if the writer has returned text. Otherwise, convert the whole text at its end."""
         self._node = node
@@ -316,7 +304,7 @@ class AnswerWriter:
             self._held, self._way = 1, way
             return
         self._write_key(key)
-        self._out.append(_OPENERS[kind])
+        self._out.append(kind)
         self._levels.append(_Level(kind, None if way is None else node))
 
     def add(self, piece: str) -> None:

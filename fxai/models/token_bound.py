@@ -171,7 +171,9 @@ class RequestBounds:
     def _input(self, request: ModelRequest, model: LanguageModel) -> Effect[InputBound, AiError]:
         if not isinstance(self._estimate, str):
             return fx.succeed(InputBound(max(self._estimate(request), 0)))
-        by_bytes = fx.attempt(lambda: self._bytes(request), _to_error)
+        by_bytes = fx.attempt(lambda: self._bytes(request), MessageError).map_error(
+            lambda error: AiError("limit", "ask", InvalidUserInputError(str(error)))
+        )
         if self._estimate == "bytes":
             return by_bytes
 
@@ -196,9 +198,3 @@ def _of_count(most: InputBound, by_bytes: InputBound, request: ModelRequest) -> 
     own = any(map(Tool.is_provider_defined, request.tools))
     gap = by_bytes.gap if own or request.provider_options else None
     return msgspec.structs.replace(most, gap=gap)
-
-
-def _to_error(raised: Exception) -> AiError | None:
-    if not isinstance(raised, MessageError):
-        return None
-    return AiError("limit", "ask", InvalidUserInputError(str(raised)))

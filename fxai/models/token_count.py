@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.messages.message import Content, FilePart
+from fxai.messages.message import Content
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.models.model_request import ModelRequest
@@ -51,9 +51,7 @@ class TokenCount(msgspec.Struct, frozen=True):
 def estimate_request(request: ModelRequest, why: str | None = None) -> TokenCount:
     """Return the estimate for a whole request, with its tools and the schema of its answer. It sends no request.
 
-    Args:
-        request: The request.
-        why: The reason why no count exists, for a warning.
+    With `why`, the reason why no count exists, the estimate contains a warning.
     """
     tokens = estimated_tokens(request.prompt) + sum(map(_of_tool, request.tools))
     if request.response_schema is not None:
@@ -96,20 +94,16 @@ def _of_part(part: Content) -> int:
     match part.type:
         case "text" | "reasoning":
             return _of_text(part.text)
+        case "file" if isinstance(part.data, bytes) and not part.media_type.startswith("image/"):
+            return _of_bytes(len(part.data))
         case "file":
-            return _of_file(part)
+            return _OF_PICTURE
         case "tool-call":
             return _of_data([part.name, part.params])
         case "tool-result":
             return _of_data([part.name, part.result])
         case "tool-approval-request" | "tool-approval-response":
             return _OF_MESSAGE
-
-
-def _of_file(part: FilePart) -> int:
-    if isinstance(part.data, bytes) and not part.media_type.startswith("image/"):
-        return _of_bytes(len(part.data))
-    return _OF_PICTURE
 
 
 def _of_tool(tool: AnyTool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
@@ -10,7 +9,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field, RootModel
 
-from fxai.agents.section import Section, SectionWriter
+from fxai.agents.section import Section, SectionWriter, join_sections
 from fxai.agents.state import RenderError
 from tests.kit.every import every
 
@@ -32,7 +31,7 @@ PAIRS: list[tuple[Any, Any]] = [
 
 
 def _written(writer: SectionWriter, value: Any) -> str:
-    return writer.write([Section("data", "it", value)])
+    return join_sections(writer.texts([Section("data", "it", value)]))
 
 
 @every("pair", PAIRS, ids=str)
@@ -77,11 +76,9 @@ def test_sections_are_kept_by_their_names() -> None:
     writer = SectionWriter()
     one, two = Section("data", "one", [1]), Section("data", "two", [1])
 
-    def texts() -> Iterator[str]:
-        for sections in ([one, two], [two], [two, one]):
-            yield writer.write(sections)
+    steps = ([one, two], [two], [two, one])
 
-    assert list(texts()) == [SectionWriter().write(sections) for sections in ([one, two], [two], [two, one])]
+    assert [writer.texts(sections) for sections in steps] == [SectionWriter().texts(sections) for sections in steps]
 
 
 class Book(BaseModel):
