@@ -12,7 +12,7 @@ the run did not finish within 10 rounds. Allow more with Budget(rounds=…), or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final, overload
@@ -200,10 +200,6 @@ class Steps(Sequence[Step]):
     @override
     def __len__(self) -> int:
         return self._length
-
-    @override
-    def __iter__(self) -> Iterator[Step]:
-        return iter(self[:])
 
     @override
     def __eq__(self, other: object) -> bool:

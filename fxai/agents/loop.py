@@ -14,19 +14,10 @@ At the end, the loop commits the new messages to the memory and closes the tool 
 A run is one generator of effects, `_loop`. A streamed run uses the same generator with an `emit` function, which passes
 each part to the reader immediately. The loop emits the `finish` part of a round after all other work of the round.
 
-You can observe or change a run, streamed or not, in the following places:
-
-- `on_step` (called by `notify` in `agents/run.py`) receives each finished step before the run continues. Use it to
-  report progress.
-- `prompt` (in `_prepare`) renders each step from a stateful prompt. See `agents/rendering.py`.
-- `prepare_step` (in `_prepare`) can change the request of each step before the loop sends it.
-- `stop_when` (in `stop`) decides after each step whether the run ends.
-- `Inbox` (in `read_inbox`) adds messages before each request, and after the answer.
-- `emit` (in `_loop` and `take_turn`) receives each part in a streamed run. User interfaces use it.
-- `on_resolved` and `on_answer` receive the history when approved calls start and end, and the answer before the reader
-  gets the last part. Memories use them.
-- `Interceptor` (in `fxai.models.interceptor`) is a service that wraps the run, each step, turn and call, and each
-  memory operation. Durable runs and telemetry use it.
+Before each step, `_prepare` renders the stateful prompt and calls `prepare_step`. After each step, the loop calls the
+`on_step` functions and the stop conditions. Memories use `on_resolved` and `on_answer`: they receive the history when
+approved calls start and end, and the answer before the reader gets the last part. Durable runs and telemetry use an
+`Interceptor`, which wraps the run, each step, turn and call, and each memory operation.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -394,7 +385,7 @@ def _loop(
             if plan.stop_when and run.goes_on and not run.is_last:
                 yield from stop(run)
             run.limit()
-            if inbox is not None and run.can_continue:
+            if inbox is not None and run.ended == "done" and run.exceeded is None:
                 yield from read_inbox(run, inbox, at_end=True)
         else:
             run.exceed("seconds")
@@ -411,7 +402,8 @@ def _loop(
 
 def _read_and_compact(run: Run, inbox: Inbox | None) -> Program:
     """Add the steering messages of the inbox, and compact the messages. Return False if the time limit passed."""
-    if inbox is not None and run.can_join:
+    is_paused = bool(run.steps) and run.steps[-1].finish_reason == "pause"
+    if inbox is not None and not run.is_last and not is_paused:
         yield from read_inbox(run, inbox, at_end=False)
     return not run.compacts or (yield from _compact(run))
 

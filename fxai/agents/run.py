@@ -360,16 +360,6 @@ class Run(msgspec.Struct, eq=False):
         if self.exceeded is not None and self.goes_on:
             self.exceed(self.exceeded)
 
-    @property
-    def can_continue(self) -> bool:
-        """True if the run answered and its budget allows another step, so that queued messages can continue it."""
-        return self.ended == "done" and self.exceeded is None
-
-    @property
-    def can_join(self) -> bool:
-        """True if messages can join before the next request. They cannot join after a paused turn."""
-        return not self.is_last and (not self.steps or self.steps[-1].finish_reason != "pause")
-
     def join(self, messages: Iterable[UserMessage]) -> None:
         """Append messages to the conversation, and continue the run if it ended."""
         added = tuple(messages)

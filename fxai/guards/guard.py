@@ -155,10 +155,6 @@ class GuardRing(msgspec.Struct, frozen=True):
         """Return whether the guard judges calls."""
         return self.before_tool is not None or self.after_tool is not None
 
-    def has_model_hooks(self) -> bool:
-        """Return whether the guard judges requests or turns."""
-        return self.before_model is not None or self.after_model is not None
-
 
 @final
 class Guard(msgspec.Struct, Generic[_R_co], frozen=True):
@@ -276,7 +272,7 @@ class Guard(msgspec.Struct, Generic[_R_co], frozen=True):
         for ring in reversed(self.rings):
             if ring.has_tool_hooks() and not has_handler:
                 raise ValueError(f"guard {ring.name!r} has a hook for tools, but the layer has no handler to guard")
-            if ring.has_model_hooks():
+            if ring.before_model is not None or ring.after_model is not None:
                 if model is None:
                     raise ValueError(f"guard {ring.name!r} has a hook for models, but the layer has no model to guard")
                 model = _GuardedModel(model, ring, around)

@@ -72,11 +72,6 @@ class _Stage(msgspec.Struct, frozen=True, kw_only=True):
     every: int | None = None
     """The stage runs only before each step whose number is a multiple of it, or None."""
 
-    @property
-    def runs_always(self) -> bool:
-        """True if the stage has no trigger."""
-        return self.most_tokens is None and self.every is None and not self.numbers
-
     def is_due(self, step: int | None) -> bool:
         """Return whether the stage can run before a step. By hand, the step is None, and each stage can run."""
         if step is None or not (self.numbers or self.every):
@@ -541,8 +536,8 @@ def check_compaction(given: object) -> Compaction | None:
 
 def split_window(compaction: Compaction) -> tuple[WindowStage | None, Compaction | None]:
     """Return the first window without a trigger, or None, and a compaction of the other stages, or None."""
-    windows = (one for one in compaction.stages if isinstance(one, WindowStage) and one.runs_always)
-    window = next(windows, None)
+    windows = [one for one in compaction.stages if isinstance(one, WindowStage)]
+    window = next((one for one in windows if one.most_tokens is None and not (one.every or one.numbers)), None)
     rest = tuple([one for one in compaction.stages if one is not window])
     if not rest and compaction.compact_at is None:
         return window, None

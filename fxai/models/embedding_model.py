@@ -51,17 +51,12 @@ Vector: TypeAlias = tuple[float, ...]
 
 @final
 class Embeddings(msgspec.Struct, frozen=True):
-    """The vectors of multiple strings in their order, and the token usage.
-
-    Attributes:
-        vectors: A vector for each string.
-        usage: Only input tokens. Empty if the provider did not report them.
-    """
+    """The vectors of multiple strings in their order, and the token usage."""
 
     vectors: tuple[Vector, ...]
     """A vector for each string, in the order of the strings."""
     usage: Usage = Usage()
-    """The token usage."""
+    """The token usage: only input tokens. Empty if the provider did not report them."""
 
 
 @final

@@ -187,58 +187,47 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 @final
-class _Position:
-    def __init__(self, keys: tuple[str, ...]) -> None:
-        self.keys = keys
-        self.signal: Channel[None] = Channel()
-
-    def wait(self, seconds: float) -> Effect[object]:
-        """Wait for a signal, but at most this number of seconds."""
-        return fx.race(fx.sleep(seconds), self.signal.take())
-
-
-@final
 class _Lines:
     """The pending requests of an event loop for the same allowances, by key."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, OrderedDict[_Position, None]] = {}
-        self._listening: dict[str, set[_Position]] = {}
+        self._lines: dict[str, OrderedDict[_Waiting, None]] = {}
+        self._listening: dict[str, set[_Waiting]] = {}
 
-    def listen(self, position: _Position, key: str) -> None:
+    def listen(self, request: _Waiting, key: str) -> None:
         """Signal a request outside the line of this key when another request returns its reservation."""
-        self._listening.setdefault(key, set()).add(position)
+        self._listening.setdefault(key, set()).add(request)
 
-    def join(self, position: _Position) -> None:
-        for key in position.keys:
-            self._lines.setdefault(key, OrderedDict())[position] = None
+    def join(self, request: _Waiting) -> None:
+        for key in request.keys:
+            self._lines.setdefault(key, OrderedDict())[request] = None
 
-    def leave(self, position: _Position) -> None:
-        for key in position.keys:
+    def leave(self, request: _Waiting) -> None:
+        for key in request.keys:
             line = self._lines[key]
-            del line[position]
+            del line[request]
             if not line:
                 del self._lines[key]
-        for key in [key for key, positions in self._listening.items() if position in positions]:
-            self._listening[key].discard(position)
+        for key in [key for key, requests in self._listening.items() if request in requests]:
+            self._listening[key].discard(request)
             if not self._listening[key]:
                 del self._listening[key]
-        self.wake(position.keys)
+        self.wake(request.keys)
 
     def wake(self, keys: tuple[str, ...]) -> None:
         """Signal the first request in each line to check again."""
         for key in keys:
             if key in self._lines:
                 next(iter(self._lines[key])).signal.offer(None)
-            for position in self._listening.get(key, ()):
-                position.signal.offer(None)
+            for request in self._listening.get(key, ()):
+                request.signal.offer(None)
 
-    def length(self, position: _Position) -> int:
+    def length(self, request: _Waiting) -> int:
         """Return the number of requests in the longest line of a request."""
-        return max((len(self._lines[key]) for key in position.keys), default=1)
+        return max((len(self._lines[key]) for key in request.keys), default=1)
 
-    def is_first(self, position: _Position) -> bool:
-        return all(next(iter(self._lines[key])) is position for key in position.keys)
+    def is_first(self, request: _Waiting) -> bool:
+        return all(next(iter(self._lines[key])) is request for key in request.keys)
 
 
 _lines: Final[RunVar[WeakKeyDictionary[Allowances, _Lines]]] = RunVar("fxai lines of limits")
@@ -284,10 +273,7 @@ class Admission:
 
         def stand() -> EffectOf[Reservation, AiError, Scope | None]:
             reservation = Reservation(self._locations, price, extent)
-            lines = _lines_of(self.terms.allowances)
-            position = _Position(tuple(claim.key for claim in reservation.claims if claim.seconds is not None))
-            lines.join(position)
-            waiting = _Waiting(self, reservation, lines, position)
+            waiting = _Waiting(self, reservation, _lines_of(self.terms.allowances))
             return waiting.run().on_exit(waiting.leave)
 
         return fx.suspend(stand)
@@ -368,12 +354,16 @@ class Admission:
 
 @final
 class _Waiting:
-    def __init__(self, admission: Admission, reservation: Reservation, lines: _Lines, position: _Position) -> None:
+    """A request in line."""
+
+    def __init__(self, admission: Admission, reservation: Reservation, lines: _Lines) -> None:
+        self.keys = tuple(claim.key for claim in reservation.claims if claim.seconds is not None)
+        self.signal: Channel[None] = Channel()
         self._admission = admission
         self._reservation = reservation
         self._lines = lines
-        self._position = position
         self._stands = False  # True if it is in the line of the allowances
+        lines.join(self)
 
     @fx.gen
     def run(self) -> Gen[Reservation, AiError, Scope]:
@@ -384,7 +374,7 @@ class _Waiting:
         while True:
             left = until - clock.monotonic()
             pause, error = _LONGEST_WAIT, self._in_line()
-            if self._lines.is_first(self._position):
+            if self._lines.is_first(self):
                 self._stands = left > 0
                 refusal = yield from self._admission.reserve(self._reservation, clock, waits=self._stands)
                 if refusal is None:
@@ -396,7 +386,7 @@ class _Waiting:
                 pause, error = min(_pause(refusal, clock.now()), _STANDS / 2), _error(refusal, clock.now())
             if left <= 0:
                 return (yield from fx.fail(error))
-            yield from self._position.wait(min(pause, left))
+            yield from fx.race(fx.sleep(min(pause, left)), self.signal.take())
         self._stands = False
         if terms.allowances.blocks:
             yield from fx.fork(self._admission.renew(self._reservation, clock))
@@ -405,7 +395,7 @@ class _Waiting:
 
     def leave(self, end: Exit[Any, Any]) -> EffectOf[None]:
         """Leave all lines, regardless of the end of the request."""
-        leaving = fx.sync(lambda: self._lines.leave(self._position))
+        leaving = fx.sync(lambda: self._lines.leave(self))
         if not (self._stands and isinstance(end, Failed)):
             return leaving
         left, allowances = self._reservation, self._admission.terms.allowances
@@ -416,12 +406,12 @@ class _Waiting:
         """Return whether waiting can help: for a rate, or for a budget with reservations that others can return."""
         if refusal.may_wait or refusal.is_final or not refusal.level.reserved:
             return refusal.may_wait
-        self._lines.listen(self._position, refusal.claim.key)
+        self._lines.listen(self, refusal.claim.key)
         return True
 
     def _in_line(self) -> AiError:
-        keys = ", ".join(self._position.keys)
-        problem = f"{keys}: {self._lines.length(self._position) - 1} other requests of this program are in line"
+        keys = ", ".join(self.keys)
+        problem = f"{keys}: {self._lines.length(self) - 1} other requests of this program are in line"
         return AiError("limit", "ask", RateLimitError(description=f"{problem}. The program itself set this limit."))
 
 

@@ -182,7 +182,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
             naming,
             () if notes is None else tuple(notes.warnings),
             () if notes is None else tuple(dict.fromkeys(notes.betas)),
-            tuple((one.tool.name, one.original) for one in forms if one.original is not None and one.is_rewritten),
+            tuple((one.tool.name, original) for one in forms if (original := one.rewritten) is not None),
             tuple(toolsets),
             () if notes is None else tuple(notes.left_out),
             tuple(finders),
@@ -375,10 +375,10 @@ class ToolForm(msgspec.Struct, frozen=True):
         return self.tool.json_schema() if self.form is None else cast("dict[str, Any]", self.form.document.to_dict())
 
     @property
-    def is_rewritten(self) -> bool:
-        """True if the tool is strict, or its document in the request differs from its own document."""
+    def rewritten(self) -> Original | None:
+        """The original of a tool that is strict, or whose document in the request differs from its own document."""
         form = self.form
-        return form is not None and (form.strict is not None or form.document is not form.original)
+        return None if form is None or (form.strict is None and form.document is form.original) else self.original
 
     def loosen(self, notes: Notes) -> ToolForm | None:
         """Return the same tool without strict mode, or None if the API refuses the tool."""

@@ -108,12 +108,6 @@ class Price(msgspec.Struct, frozen=True):
         sums = plain * price.input + cached * price.cached_input + written * price.cache_write
         return (sums + usage.output_tokens * price.output) / _MILLION
 
-    @property
-    def highest_input(self) -> Decimal:
-        """The maximum cost of a million input tokens, for any cache state and any length of the prompt."""
-        longest = max((above for above, _ in self.tiers), default=0)
-        return self.highest(longest + 1)[0]
-
     def highest(self, input_tokens: int) -> tuple[Decimal, Decimal]:
         """Return the highest prices of a million input tokens and of a million output tokens.
 

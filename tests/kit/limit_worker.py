@@ -73,7 +73,7 @@ class Greedy(LanguageModel):
     def _use(self, request: ModelRequest) -> Finish:
         given, answer = most_of(request), request.max_tokens or 0
         if self._fate != "refused":
-            cost = (given * PRICE.highest_input + answer * PRICE.output) * 1000  # in billionths, which are whole
+            cost = (given * PRICE.highest(given)[0] + answer * PRICE.output) * 1000  # in billionths, which are whole
             self._report.tokens += given + answer
             self._report.money += int(cost)
             self._report.asked += 1
