@@ -75,8 +75,8 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import ResolvedHistory, relay, resolve_approvals
-from fxai.models.compaction import Compaction, Meter, decode_compacted, encode_compacted
-from fxai.models.cut import read_compacted
+from fxai.models.compaction import Compaction, Meter
+from fxai.models.cut import Compacted, read_compacted
 from fxai.models.growth import Growth, LastRequests, find_message_break, lead_of
 from fxai.models.interceptor import Interceptor, RunInfo, StepInfo, WorkInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
@@ -470,7 +470,8 @@ def _compact(run: Run) -> Generator[AnyEffect, Any, bool]:
     number = len(run.steps) + 1
     finding: AnyEffect = cast(Compaction, run.plan.compaction).find(run.meter, run.shown, number)
     if run.around is not None:
-        finding = run.around.work(WorkInfo(f"compact {number}", encode_compacted, decode_compacted), finding)
+        decode = partial(msgspec.convert, type=Compacted | None)
+        finding = run.around.work(WorkInfo(f"compact {number}", msgspec.to_builtins, decode), finding)
     found = yield run.cut(finding)
     if found is LATE:
         return False

@@ -117,17 +117,15 @@ def _waits(call: ToolCallPart) -> ToolResultPart:
 
 
 @final
-class Commits:
+class Commits(msgspec.Struct, eq=False):
     """The commits of a run to a memory."""
 
-    def __init__(self, memory: Memory, prompt: Prompt, new: Prompt, around: Interceptor | None = None) -> None:
-        """Prepare the commits of a run that starts with `prompt`. The memory does not contain its messages `new`."""
-        self._memory = memory
-        self._around = around
-        self._count = 0
-        self._prompt = prompt
-        self._new = new
-        self._committed = 0  # number of committed messages of `new`, including results of approved calls
+    _memory: Memory
+    _prompt: Prompt  # the start of the run
+    _new: Prompt  # its messages that the memory does not contain
+    _around: Interceptor | None = None
+    _count: int = 0
+    _committed: int = 0  # number of committed messages of `new`, including results of approved calls
 
     def commit_approved(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
         """Commit the answers to approval requests with the unknown outcomes of their calls, and later the results.

@@ -283,11 +283,10 @@ def _reminder(reminders: Iterable[Definition], final: Definitions, toolkit: AnyT
 
 
 @final
-class _Toolkits:
+class _Toolkits(msgspec.Struct, eq=False):
     """The toolkits of the last steps. Equal tools share the same toolkit, so that fxai prepares a request only once."""
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[object, ...], tuple[AnyToolkit, list[AnyTool], AnyToolkit]] = {}
+    _made: dict[tuple[object, ...], tuple[AnyToolkit, list[AnyTool], AnyToolkit]] = {}
 
     def of(self, own: AnyToolkit, definitions: Definitions, hidden: frozenset[str]) -> AnyToolkit:
         """Return the tools of a step: first the tools of the agent, then the tools of the render, without hidden tools.
@@ -314,12 +313,12 @@ class _Toolkits:
 
 
 @final
-class _Conversation:
+class _Conversation(msgspec.Struct, eq=False):
     """The conversation in requests. If only its end is new, fxai appends the end to the previous messages."""
 
-    def __init__(self) -> None:
-        self._last = Surrounded(Prompt(), ())
-        self._shown = self._whole = Prompt()  # without and with the messages after the conversation
+    _last: Surrounded = Surrounded(Prompt.empty, ())
+    _shown: Prompt = Prompt.empty  # without the messages after the conversation
+    _whole: Prompt = Prompt.empty  # with the messages after the conversation
 
     def show(self, conversation: Prompt, front: tuple[Message, ...], behind: tuple[Message, ...]) -> Prompt:
         """Return the conversation with `front` after its system messages, and with `behind` at its end."""
@@ -352,13 +351,12 @@ class _Held(msgspec.Struct, frozen=True, eq=False):
 
 
 @final
-class _Handlers:
+class _Handlers(msgspec.Struct, eq=False):
     """The handlers of the steps of a run, with the layers and aspects that exist longer than a step."""
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-        self._held: dict[str, _Held] = {}  # by the tool names
-        self._begun: dict[str, tuple[Aspect[Any], Wrapping]] = {}  # aspects and their states, by the tool names
+    _scope: Scope
+    _held: dict[str, _Held] = {}  # by the tool names
+    _begun: dict[str, tuple[Aspect[Any], Wrapping]] = {}  # aspects and their states, by the tool names
 
     def of(
         self, final: Definitions, defined: Definitions, around: AnyLayer | None

@@ -94,7 +94,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 @final
-class SectionWriter:
+class SectionWriter(msgspec.Struct, eq=False):
     """A writer of the sections in each step as a system prompt. It writes unchanged data only once.
 
     >>> sections = [Section("data", "sizes", [7, 8]), Section("system", "role", "You add.")]
@@ -110,8 +110,7 @@ class SectionWriter:
     </data>
     """
 
-    def __init__(self) -> None:
-        self._written: dict[str, tuple[bytes, str]] = {}  # data of the last step by name: its bytes, and its text
+    _written: dict[str, tuple[bytes, str]] = {}  # data of the last step by name: its bytes, and its text
 
     def texts(self, sections: Iterable[Section], references: frozenset[str] = frozenset()) -> dict[str, SectionText]:
         """Return the text of each section with its tags, by name: first the system sections, then all data.

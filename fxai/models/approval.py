@@ -81,15 +81,15 @@ class ApprovalHistory(msgspec.Struct, frozen=True):
 
 
 @final
-class _Request:
-    __slots__ = ("answer", "call", "finished", "key", "part")
+class _Request(msgspec.Struct, eq=False):
+    part: ToolApprovalRequestPart
+    call: ToolCallPart | None
+    answer: ToolApprovalResponsePart | None = None
+    finished: bool = False
 
-    def __init__(self, part: ToolApprovalRequestPart, call: ToolCallPart | None) -> None:
-        self.part = part
-        self.call = call
-        self.key = (part.tool_call_id, part.digest)
-        self.answer: ToolApprovalResponsePart | None = None
-        self.finished = False
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.part.tool_call_id, self.part.digest
 
     @property
     def of_provider(self) -> bool:

@@ -238,16 +238,16 @@ def _overflow(tokens: int, limit: int) -> AnyEffect:
 
 
 @final
-class Meter:
+class Meter(msgspec.Struct, eq=False):
     """The counts of tokens in the requests of a run. It does not count the messages of the last request again."""
 
-    def __init__(self, model: LanguageModel, tools: tuple[AnyTool, ...] = ()) -> None:
-        """Create a meter of the requests with these tools. The model counts their tokens."""
-        self.model = model
-        self.tools = tools
-        self._bound: BytesBound | None = None
-        self._counted: tuple[ModelRequest | None, int] = (None, 0)  # the last count of the model
-        self._sums: dict[Any, tuple[tuple[Message, ...], int]] = {}  # by counter: the last messages and their sum
+    model: LanguageModel
+    """The model that counts."""
+    tools: tuple[AnyTool, ...] = ()
+    """The tools in the requests, which count too."""
+    _bound: BytesBound | None = None
+    _counted: tuple[ModelRequest | None, int] = (None, 0)  # the last count of the model
+    _sums: dict[Any, tuple[tuple[Message, ...], int]] = {}  # by counter: the last messages and their sum
 
     def tokens(self, prompt: Prompt, count: TokenCounter) -> _Steps:
         """Return the number of tokens in a request with these messages."""
@@ -507,20 +507,6 @@ def _find(compaction: Compaction, meter: Meter, prompt: Prompt, step: int | None
         return None
     cleared = count_cleared(left) - count_cleared(prompt)
     return Compacted(tuple(cuts), max(len(prompt) - len(left), 0), max(cleared, 0), usage)
-
-
-def encode_compacted(compacted: Compacted | None) -> Any:
-    """Return the work of a compaction as a JSON value for a journal."""
-    return None if compacted is None else msgspec.to_builtins(compacted)
-
-
-def decode_compacted(data: Any) -> Compacted | None:
-    """Return the work of a compaction from a JSON value.
-
-    Raises:
-        ValueError: If the value is invalid.
-    """
-    return None if data is None else msgspec.convert(data, Compacted)
 
 
 def check_compaction(given: object) -> Compaction | None:

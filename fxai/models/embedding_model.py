@@ -234,14 +234,13 @@ def batched(
 
 
 @final
-class _Batch:
-    def __init__(self) -> None:
-        self.locations: dict[str, int] = {}
-        self.full: Channel[None] = Channel(1)
-        self.handle: FiberHandle[Embeddings, AiError] | None = None
-        self._exit: Exit[Embeddings, AiError] | None = None
-        self._done = anyio.Event()
-        self.waiting = 0  # the callers
+class _Batch(msgspec.Struct, eq=False):
+    locations: dict[str, int] = {}
+    full: Channel[None] = msgspec.field(default_factory=lambda: Channel(1))
+    handle: FiberHandle[Embeddings, AiError] | None = None
+    waiting: int = 0  # the callers
+    _exit: Exit[Embeddings, AiError] | None = None
+    _done: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     def finish(self, exit_: Exit[Embeddings, AiError]) -> Effect[None]:
         """Record the end of the request, so that all its callers continue."""

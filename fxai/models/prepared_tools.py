@@ -287,13 +287,12 @@ HostedTool: TypeAlias = ExternalTool[Any, object, Never]
 
 
 @final
-class Notes:
+class Notes(msgspec.Struct, eq=False):
     """The warnings for a request during its preparation, and the beta features that it must name."""
 
-    def __init__(self) -> None:
-        self.warnings: list[WarningPart] = []
-        self.betas: list[str] = []
-        self.left_out: list[LeftOut] = []
+    warnings: list[WarningPart] = []
+    betas: list[str] = []
+    left_out: list[LeftOut] = []
 
     def warn(self, kind: WarningKind, subject: str | None, message: str) -> None:
         """Add a warning."""

@@ -103,17 +103,14 @@ _OF_CALLS: Final = (ToolParamsStart, ToolParamsDelta, ToolParamsEnd, ToolCall)
 
 
 @final
-class _CallIds:
+class _CallIds(msgspec.Struct, eq=False):
     """The distinct ids of the calls of a turn.
 
     The id connects a call with its result. Two calls with the same id would become one call.
     """
 
-    __slots__ = ("_open", "_used")
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-        self._open: dict[str, str] = {}  # ids of started calls, each with its distinct id
+    _used: set[str] = set()
+    _open: dict[str, str] = {}  # ids of started calls, each with its distinct id
 
     def rename(self, part: _Part) -> _Part:
         """Return the part with the distinct id of its call. Calls of the provider keep their ids."""

@@ -219,17 +219,16 @@ def _refusal_in(parts: Iterable[AnyPart], method: str) -> AiError | None:
     return None
 
 
-class _Opening:
+class _Opening(msgspec.Struct, eq=False):
     """The start of a stream. It buffers parts without content until a part with content arrives or the stream ends.
 
     It also buffers the text of a refusal until `passes` decides, at the end of the turn, whether another model answers.
     """
 
-    def __init__(self, passes: Callable[[AiError], bool]) -> None:
-        self._passes = passes
-        self._refused: set[str] = set()  # ids of text parts that are refusals
-        self.held: deque[Any] = deque()
-        self.over = False
+    passes: Callable[[AiError], bool]
+    held: deque[Any] = msgspec.field(default_factory=deque[Any])
+    over: bool = False
+    _refused: set[str] = set()  # ids of text parts that are refusals
 
     def of(self, stream: Stream[StreamPart, AiError]) -> Stream[StreamPart, AiError]:
         """Return the stream. While `over` is false, it has emitted no part."""
@@ -239,7 +238,7 @@ class _Opening:
         def came(part: Any) -> AnyEffect:
             if part is not END and not self.over:
                 refusal = _refusal_in((part,), "ask_stream")
-                if refusal is not None and self._passes(refusal):
+                if refusal is not None and self.passes(refusal):
                     return fx.fail(refusal)
                 if self._is_empty(part):
                     self.held.append(part)
@@ -320,13 +319,12 @@ class HeldModel(ForwardingModel):
 
 
 @final
-class HeldModels:
+class HeldModels(msgspec.Struct, eq=False):
     """The models of layers, one model for each layer. Create it with `hold`."""
 
-    def __init__(self, services: AnyContext, scope: Scope) -> None:
-        self._services = services
-        self._scope = scope
-        self._models: dict[object, HeldModel] = {}
+    _services: AnyContext
+    _scope: Scope
+    _models: dict[object, HeldModel] = {}
 
     def model_of(self, layer: LayerOf[LanguageModel, AiError, Any]) -> HeldModel:
         """Return the model of a layer. fxai builds it at its first request."""

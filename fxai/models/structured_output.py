@@ -236,17 +236,14 @@ _CLOSERS: Final = {"{": "}", "[": "]", '"': '"'}
 
 
 @final
-class _Level:
+class _Level(msgspec.Struct, eq=False):
     """An object, an array, or a string that the writer has started."""
 
-    __slots__ = ("count", "is_wrapper", "kind", "node")
-
-    def __init__(self, kind: OpenKind, node: Node | None, *, is_wrapper: bool = False) -> None:
-        self.kind: OpenKind = kind
-        self.node = node
-        """The strict schema, or None if its values stay unchanged."""
-        self.is_wrapper = is_wrapper
-        self.count = 0
+    kind: OpenKind
+    node: Node | None
+    """The strict schema, or None if its values stay unchanged."""
+    is_wrapper: bool = False
+    count: int = 0
 
 
 @final

@@ -195,7 +195,7 @@ def diff_runs(
     )
     for kind, old, new in others:
         active = ignored.at(kind)
-        values = tuple(_value_changes(_prune(old, active), _prune(new, active), f"/{kind}"))
+        values = tuple(value_changes(_prune(old, active), _prune(new, active), f"/{kind}"))
         changes += [RunChange(kind, values)] if values else []
     return RunDiff(tuple(changes))
 
@@ -449,20 +449,24 @@ def _pair_changes(before: _CallData, after: _CallData) -> Iterator[ValueChange]:
         first, second = old.get(name, msgspec.UNSET), new.get(name, msgspec.UNSET)
         unknown = (first is msgspec.UNSET and before.is_refused) or (second is msgspec.UNSET and after.is_refused)
         if name != "failure" or not unknown:
-            yield from _value_changes(first, second, f"{at}/{name}")
+            yield from value_changes(first, second, f"{at}/{name}")
 
 
 # -- values
 
 
-def _value_changes(before: Any, after: Any, pointer: str) -> Iterator[ValueChange]:
-    """Yield the smallest changed values, with their pointers. An inserted or removed item does not move other items."""
+def value_changes(before: Any, after: Any, pointer: str = "") -> Iterator[ValueChange]:
+    """Yield the smallest changes between two JSON values. An inserted or removed item does not move other items.
+
+    >>> [change.pointer for change in value_changes({"a": [1, 2]}, {"a": [1, 3], "b": None})]
+    ['/a/1', '/b']
+    """
     if before is after:
         return
     if is_object(before) and is_object(after):
         for name in sorted({*before, *after}):
             missing = msgspec.UNSET
-            yield from _value_changes(before.get(name, missing), after.get(name, missing), pointer_to(pointer, name))
+            yield from value_changes(before.get(name, missing), after.get(name, missing), pointer_to(pointer, name))
     elif is_array(before) and is_array(after):
         yield from _item_changes(before, after, pointer)
     elif msgspec.UNSET in (before, after) or identity(before) != identity(after):
@@ -477,16 +481,7 @@ def _item_changes(before: list[Any], after: list[Any], pointer: str) -> Iterator
     for index in range(max(len(ours), len(theirs))):
         old_item = ours[index] if index < len(ours) else msgspec.UNSET
         new_item = theirs[index] if index < len(theirs) else msgspec.UNSET
-        yield from _value_changes(old_item, new_item, f"{pointer}/{start + index}")
-
-
-def value_changes(before: Any, after: Any, pointer: str = "") -> tuple[ValueChange, ...]:
-    """Return the smallest changes between two JSON values.
-
-    >>> [change.pointer for change in value_changes({"a": [1, 2]}, {"a": [1, 3], "b": None})]
-    ['/a/1', '/b']
-    """
-    return tuple(_value_changes(before, after, pointer))
+        yield from value_changes(old_item, new_item, f"{pointer}/{start + index}")
 
 
 def _shorten(before: Any, after: Any) -> tuple[str, str]:

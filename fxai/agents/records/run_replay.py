@@ -198,21 +198,19 @@ class _RecordedModel(LanguageModel):
 
 
 @final
-class _Position:
+class _Position(msgspec.Struct, eq=False):
     """The position of a replay in one run of an agent. The context contains it under this class."""
 
-    def __init__(self, agent: str, steps: list[RecordedStep]) -> None:
-        self.agent = agent
-        self.steps = steps
-        self.next = 0
+    agent: str
+    steps: list[RecordedStep]
+    next: int = 0
 
 
 @final
-class _Outside:
+class _Outside(msgspec.Struct, eq=False):
     """The requests that the program or a handler sends without an agent. The context of a call contains its own."""
 
-    def __init__(self) -> None:
-        self.position: _Position | None = None
+    position: _Position | None = None
 
 
 @final
@@ -296,7 +294,7 @@ class _Turns(Interceptor):
             if position.agent or not len(self._record.prompt):
                 return None
             given = _without_metadata(request.prompt.without_system().to_data())
-            values = value_changes(_without_metadata(self._record.prompt.to_data()), given)
+            values = tuple(value_changes(_without_metadata(self._record.prompt.to_data()), given))
             return RunDiverged("prompt", position.agent, 1, values=values) if values else None
         results: JsonObject = {}
         for index in range(len(request.prompt) - 1, -1, -1):  # only the messages after the last turn
@@ -416,7 +414,7 @@ class _Results(Interceptor):
 
     def _nearest(self, call: ToolCall) -> tuple[ValueChange, ...]:
         """Return the differences from the recorded call of this tool with the fewest differences."""
-        found = [value_changes(one.params, call.params, "/params") for one in self._by_name[call.name][:_MOST]]
+        found = [tuple(value_changes(one.params, call.params, "/params")) for one in self._by_name[call.name][:_MOST]]
         return min((values for values in found if values), key=len, default=())
 
 

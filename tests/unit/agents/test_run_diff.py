@@ -69,7 +69,7 @@ def test_a_failure_instead_of_a_result_names_both() -> None:
 
 def test_numbers_are_equal_by_their_value() -> None:
     """3 equals 3.0, and 1 does not equal true."""
-    assert value_changes({"a": 3}, {"a": 3.0}) == ()
+    assert not [*value_changes({"a": 3}, {"a": 3.0})]
     assert [one.pointer for one in value_changes([1, 0], [True, False])] == ["/0", "/1"]
 
 
