@@ -136,11 +136,6 @@ class Keeping:
         self._handles = set(handles_of(history))
         self._last: tuple[AnyToolkit, AnyToolkit] | None = None
 
-    @property
-    def reader(self) -> str:
-        """The name of the tool that reads."""
-        return READER.name
-
     def with_reader(self, toolkit: AnyToolkit) -> AnyToolkit:
         """Return the toolkit with the tool that reads. The same toolkit returns the same toolkit."""
         if self._last is None or self._last[0] is not toolkit:

@@ -41,7 +41,7 @@ from fxai.agents.answer import Answer, AnswerPart, RunError, Steps
 from fxai.agents.change import NOTHING as NO_CHANGE
 from fxai.agents.change import Appending, Plan
 from fxai.agents.inbox import Inbox
-from fxai.agents.large_result import Keeping
+from fxai.agents.large_result import READER, Keeping
 from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, load, recall, waiting_aside
 from fxai.agents.run import OnDefect, OnResolved, Run, RunPlan, notify, prepare_by, read_inbox, stop
@@ -448,7 +448,7 @@ def _choose_changes(run: Run, model: LanguageModel | None) -> Program:
         from fxai.agents.tool_search import Searching
 
         appends = appends or (plan.changes == "auto" and changes_tools)
-        always = () if run.keeping is None else (run.keeping.reader,)
+        always = () if run.keeping is None else (READER.name,)
         run.searching = Searching(plan.tool_search, facts, always, adds=appends and changes_tools)
     if appends or (plan.changes == "auto" and facts is not None and facts.binds_thinking):
         last = run.growth.last

@@ -98,7 +98,7 @@ _NO_IDS: Final[frozenset[str]] = frozenset()  # shared, because each empty set t
 
 @final
 class RunPlan(msgspec.Struct, frozen=True):
-    """The settings of a run."""
+    """The settings of a run. `AgentOptions` describes the fields without a description."""
 
     toolkit: AnyToolkit
     """The tools that the model can call. The context provides their handlers, unless `tools_now` includes them."""
@@ -106,17 +106,12 @@ class RunPlan(msgspec.Struct, frozen=True):
     """The options of each request. A `tool_choice` that requires a call applies to the first request only."""
     budget: Budget = Budget()
     stop_when: tuple[StopCondition[Any, Any], ...] = ()
-    """The run ends after a step if any of these conditions is true."""
     at_limit: AtLimit = "fail"
     prepare_step: tuple[PrepareStep[Any, Any], ...] = ()
-    """Functions that change the setup of each step, from first to last."""
     on_step: tuple[OnStep[Any, Any], ...] = ()
-    """Functions that receive each finished step, from first to last."""
     output: Schema[Any] | None = None
     """The type of the answer, or None for text."""
     output_retries: int = OUTPUT_RETRIES
-    """Maximum number of requests to correct an invalid answer. Each request lists all validation errors and counts as a
-    step of the budget."""
     tools_now: EffectOf[AnyBound, Any, Any] | None = None
     """An effect that returns all tools of the next step instead of `toolkit`, or None if tools cannot change during the
     run. Its layer provides the handlers for this step."""
@@ -127,15 +122,11 @@ class RunPlan(msgspec.Struct, frozen=True):
     prompt: RenderPlan | None = None
     """The stateful prompt that renders each step, or None."""
     changes: Changes = "auto"
-    """The position of changed definitions in a request."""
     compaction: Compaction | None = None
-    """The rule that shortens the messages for the model, or None."""
     large_results: LargeResults | None = None
-    """The rule for large results, or None."""
     model: AnyLayer | None = None
     """The model of the agent, or None if its steps use the model in the context."""
     tool_search: ToolSearch | None = None
-    """The tool search, or None if each step receives all tools."""
     growth: Growth | None = None
     """The requests of the conversation so far, or None if the run does not continue a memory."""
 

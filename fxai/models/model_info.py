@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import final
 
 import msgspec
@@ -37,4 +38,9 @@ def info_of(model: object) -> ModelInfo:
     'fxai:ModelInfo'
     """
     kind = type(model)
-    return ModelInfo(kind.__module__.partition(".")[0], kind.__name__)
+    return _info(kind.__module__, kind.__name__)
+
+
+@cache  # because each request names its model
+def _info(module: str, name: str) -> ModelInfo:
+    return ModelInfo(module.partition(".")[0], name)

@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, cast, final
+from typing import Any, final
 
 import msgspec
 from returns.result import Success
@@ -101,19 +101,15 @@ def _ask_in_words(repair: Repair, call: ToolCall, failure: UnknownTool | Invalid
 
 def repair_work(location: str | None, at: int, call: ToolCall) -> WorkInfo:
     """Return the description of a repair as work of the run, with a result that a journal can store."""
+
+    def encode(given: ToolCall | str | None) -> Any:
+        return Response((given,)).to_data() if isinstance(given, ToolCall) else given
+
+    def decode(data: Any) -> Any:
+        return data if data is None or isinstance(data, str) else Response.from_data(data).unwrap().content[0]
+
     name = f"repair {call.id}" if location is None else f"repair {location}/{at}"
-    return WorkInfo(name, _encode, _decode, unique=location is not None)
-
-
-def _encode(given: ToolCall | str | None) -> Any:
-    return Response((given,)).to_data() if isinstance(given, ToolCall) else given
-
-
-def _decode(data: Any) -> ToolCall | str | None:
-    if data is None or isinstance(data, str):
-        return data
-    (call,) = Response.from_data(data).unwrap().content
-    return cast(ToolCall, call)
+    return WorkInfo(name, encode, decode, unique=location is not None)
 
 
 def _why_it_failed(cause: Cause[Any], call: ToolCall) -> str | Cause[Any]:

@@ -114,7 +114,7 @@ USAGE: Final = {
     "gen_ai.usage.cache_write.input_tokens": "Input that was written to a provider's cache.",
     "gen_ai.usage.reasoning.output_tokens": "Output for reasoning.",
 }
-"""The counters over all requests, by the names of the attributes of one request."""
+"""The counters over all requests, by the attributes of one request, which have the order of the fields of `Usage`."""
 
 _FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
     "tool-calls": "tool_call",
@@ -299,14 +299,8 @@ def fail(operation: Operation, cause: Cause[object]) -> Attributes:
 
 def usage_attributes(usage: Usage) -> dict[str, int]:
     """Return the token counts of the provider, and omit unknown counts."""
-    counts = {
-        "gen_ai.usage.input_tokens": usage.input_tokens,
-        "gen_ai.usage.output_tokens": usage.output_tokens,
-        "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
-        "gen_ai.usage.cache_write.input_tokens": usage.cache_write_input_tokens,
-        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
-    }
-    return {name: count for name, count in counts.items() if count is not None}
+    counts = zip(USAGE, msgspec.structs.astuple(usage), strict=True)
+    return {name: count for name, count in counts if count is not None}
 
 
 def usage_of(value: Any) -> Usage | None:
@@ -398,11 +392,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 def location_of(error: BaseException) -> str:
-    """Return the class and the location of an error, without its message, because the message can repeat content.
-
-    >>> location_of(ValueError("4711"))
-    'ValueError'
-    """
+    """Return the class and the location of an error, without its message, because the message can repeat content."""
     steps = extract_tb(error.__traceback__)
     return type(error).__qualname__ + (f" in {steps[-1].filename}, line {steps[-1].lineno}" if steps else "")
 
