@@ -37,7 +37,7 @@ from fxai.messages.message import Message, ToolMessage, ToolResultPart, handles_
 from fxai.messages.part import Usage
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import MessageError
-from fxai.models.compaction import Compaction, WindowStage, check_compaction, split_window
+from fxai.models.compaction import Compaction, WindowStage, check_compaction, describe_call, split_window
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest
 from fxai.models.token_count import estimated_tokens
@@ -181,7 +181,8 @@ class Memory(Service):
         from fxai.storage.journal import ProcessJournal
 
         _check(compaction, keep)
-        return _JournalMemory(ProcessJournal(keep), compaction, _describe("in_process", compaction, keep=keep), results)
+        described = describe_call("Memory.in_process", compaction, keep=keep)
+        return _JournalMemory(ProcessJournal(keep), compaction, described, results)
 
     @staticmethod
     def file(
@@ -210,7 +211,8 @@ class Memory(Service):
 
         _check(compaction, keep)
         journal = FileJournal(file_path(path), _form(), keep)
-        return _JournalMemory(journal, compaction, _describe("file", str(journal.path), compaction, keep=keep), results)
+        described = describe_call("Memory.file", str(journal.path), compaction, keep=keep)
+        return _JournalMemory(journal, compaction, described, results)
 
     @staticmethod
     def sqlite(
@@ -241,7 +243,8 @@ class Memory(Service):
         _check(compaction, keep)
         journal = TableJournal(database_path(path), conversation, _form(), keep)
         named = {"conversation": conversation, "keep": keep}
-        return _JournalMemory(journal, compaction, _describe("sqlite", str(journal.path), compaction, **named), results)
+        described = describe_call("Memory.sqlite", str(journal.path), compaction, **named)
+        return _JournalMemory(journal, compaction, described, results)
 
 
 def keeps_no_state(memory: Memory) -> MemoryFailure:
@@ -254,13 +257,6 @@ def _check(compaction: object, keep: int | None) -> None:
     _ = check_compaction(compaction)
     if keep is not None and keep < 1:
         raise ValueError(f"keep must be at least 1, got {keep}. Pass None to store all turns.")
-
-
-def _describe(constructor: str, *values: object, **named: object) -> str:
-    """Return the call of a constructor as a string, without arguments that are None."""
-    written = [repr(value) for value in values if value is not None]
-    written += [f"{name}={value!r}" for name, value in named.items() if value is not None]
-    return f"Memory.{constructor}({', '.join(written)})"
 
 
 def _form() -> Form[Prompt]:

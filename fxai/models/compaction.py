@@ -63,6 +63,13 @@ _INSTRUCTIONS: Final = (
 # -- stages
 
 
+def describe_call(function: str, *values: object, **named: object) -> str:
+    """Return a call as a string, without arguments that are None."""
+    written = [repr(value) for value in values if value is not None]
+    written += [f"{name}={value!r}" for name, value in named.items() if value is not None]
+    return f"{function}({', '.join(written)})"
+
+
 class _Stage(msgspec.Struct, frozen=True, kw_only=True):
     most_tokens: int | None = None
     """The stage runs only if the request has more tokens, or None."""
@@ -85,11 +92,9 @@ class _Stage(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         text = self.name()
         if self.most_tokens is not None:
-            count = "" if self.count == "model" else f", count={self.count!r}"
-            text += f".at_tokens({self.most_tokens}{count})"
+            text += describe_call(".at_tokens", self.most_tokens, count=None if self.count == "model" else self.count)
         if self.numbers or self.every:
-            numbers = [str(number) for number in self.numbers]
-            text += f".at_step({', '.join([*numbers, *([f'every={self.every}'] if self.every else [])])})"
+            text += describe_call(".at_step", *self.numbers, every=self.every)
         return text
 
     def name(self) -> str:
@@ -148,10 +153,8 @@ class WindowStage(_Stage, frozen=True, kw_only=True):
 
     @override
     def name(self) -> str:
-        given = [] if self.turns is None else [str(self.turns)]
-        given += [] if self.tokens is None else [f"tokens={self.tokens}"]
-        given += [] if self.size == "model" or self.tokens is None else [f"count={self.size!r}"]
-        return f"Compaction.window({', '.join(given)})"
+        count = None if self.size == "model" or self.tokens is None else self.size
+        return describe_call("Compaction.window", self.turns, tokens=self.tokens, count=count)
 
 
 @final
@@ -169,8 +172,7 @@ class ClearingStage(_Stage, frozen=True, kw_only=True):
 
     @override
     def name(self) -> str:
-        exclude = f", exclude={self.exclude!r}" if self.exclude else ""
-        return f"Compaction.clear_results(keep={self.keep}{exclude})"
+        return describe_call("Compaction.clear_results", keep=self.keep, exclude=self.exclude or None)
 
 
 @final
@@ -219,11 +221,10 @@ class SummaryStage(_Stage, frozen=True, kw_only=True):
 
     @override
     def name(self) -> str:
-        given = [f"keep={self.keep}"]
-        given += [] if self.model is None else [f"model={self.model!r}"]
-        given += [] if self.instructions == _INSTRUCTIONS else [f"instructions={self.instructions!r}"]
-        given += [] if self.max_tokens == _SUMMARY_TOKENS else [f"max_tokens={self.max_tokens}"]
-        return f"Compaction.summary({', '.join(given)})"
+        instructions = None if self.instructions == _INSTRUCTIONS else self.instructions
+        most = None if self.max_tokens == _SUMMARY_TOKENS else self.max_tokens
+        named = {"model": self.model, "instructions": instructions, "max_tokens": most}
+        return describe_call("Compaction.summary", keep=self.keep, **named)
 
 
 _SUMMARY_TOKENS: Final = 2000

@@ -4,7 +4,7 @@ The conventions are in `open-telemetry/semantic-conventions-genai`. No package c
 defines them. Names that start with `fxai.` are not part of a convention.
 
 >>> start(Named("load", {"rows": 3}))
-SpanData(name='load', kind='internal', operation='', attributes={'rows': 3})
+SpanData(name='load', operation='', attributes={'rows': 3})
 
 `Content` has the prompts and answers in the form of the conventions. The tracer records them only if a program enables
 it.
@@ -41,7 +41,6 @@ from fxai.tools.handler import ToolExecution
 from fxai.tools.tool import AnyTool, Tool
 
 Attributes: TypeAlias = dict[str, AttributeValue]
-Kind: TypeAlias = Literal["internal", "client"]
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
 
@@ -155,7 +154,6 @@ class SpanData(msgspec.Struct, frozen=True):
     """A span at its start."""
 
     name: str
-    kind: Kind
     operation: str
     """The name of the operation in the conventions, or an empty string if they do not define it."""
     attributes: Attributes
@@ -166,12 +164,12 @@ def start(operation: Operation) -> SpanData:
     attributes: Attributes
     match operation:
         case Named(name=name):
-            return SpanData(name, "internal", "", dict(operation.attributes))
+            return SpanData(name, "", dict(operation.attributes))
         case AgentRun(name=name):
             attributes = {OPERATION: "invoke_agent", AGENT: name}
-            return SpanData(f"invoke_agent {name}", "internal", "invoke_agent", attributes)
+            return SpanData(f"invoke_agent {name}", "invoke_agent", attributes)
         case AgentStep(number=number):
-            return SpanData("step", "internal", "", {"fxai.step.number": number})
+            return SpanData("step", "", {"fxai.step.number": number})
         case ToolExecution():
             return _start_tool(operation)
         case ModelCall(info=info):
@@ -187,11 +185,11 @@ def start(operation: Operation) -> SpanData:
             attributes |= {name: given for name, given in settings.items() if given is not None}
             if operation.is_stream:
                 attributes["gen_ai.request.stream"] = True
-            return SpanData(f"chat {info.model}", "client", "chat", attributes)
+            return SpanData(f"chat {info.model}", "chat", attributes)
         case EmbeddingCall(info=info):
-            return SpanData(f"embeddings {info.model}", "client", "embeddings", _of_model("embeddings", info))
+            return SpanData(f"embeddings {info.model}", "embeddings", _of_model("embeddings", info))
         case _:
-            return SpanData(type(operation).__name__, "internal", "", {})
+            return SpanData(type(operation).__name__, "", {})
 
 
 def _start_tool(operation: ToolExecution) -> SpanData:
@@ -201,13 +199,13 @@ def _start_tool(operation: ToolExecution) -> SpanData:
     if operation.call_id:
         attributes["gen_ai.tool.call.id"] = operation.call_id[:_LONGEST]
     if tool is None:
-        return SpanData("execute_tool", "internal", "execute_tool", attributes)
+        return SpanData("execute_tool", "execute_tool", attributes)
     is_provided = tool.identity.kind == "provider-defined"
     attributes[TOOL_TYPE] = "extension" if is_provided else "function"
     description = tool.description
     if description is not None:
         attributes["gen_ai.tool.description"] = description[:_LONGEST_TEXT]
-    return SpanData(f"execute_tool {operation.name}", "internal", "execute_tool", attributes)
+    return SpanData(f"execute_tool {operation.name}", "execute_tool", attributes)
 
 
 _HOSTS: Final = {

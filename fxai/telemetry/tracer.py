@@ -43,9 +43,9 @@ from fxai.tools.handler import ToolExecution
 _A = TypeVar("_A")
 
 _LOG: Final = logging.getLogger("fxai.telemetry")
-_KINDS: Final = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT}
+_CLIENTS: Final = frozenset({"chat", "embeddings"})  # the operations of requests to a provider
 _NOTHING: EffectOf[None] = Succeed(None)
-_NO_DATA: Final = SpanData("", "internal", "", {})
+_NO_DATA: Final = SpanData("", "", {})
 
 
 def _version() -> str:
@@ -299,7 +299,8 @@ class _Traced(msgspec.Struct, eq=False):
             self.is_own = False
             span.set_attributes(data.attributes)
         else:
-            span = instruments.tracer.start_span(data.name, parent, _KINDS[data.kind], data.attributes)
+            kind = SpanKind.CLIENT if data.operation in _CLIENTS else SpanKind.INTERNAL
+            span = instruments.tracer.start_span(data.name, parent, kind, data.attributes)
         self.span, self.context = span, set_span_in_context(span, parent)
         if instruments.content.where == "span" and span.is_recording():
             _show(span, instruments.content.before(operation))
