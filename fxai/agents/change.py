@@ -54,11 +54,7 @@ _LENGTH: Final = 16
 
 
 def check_changes(given: object) -> Changes:
-    """Return the policy.
-
-    Raises:
-        ValueError: If the value is not a policy.
-    """
+    """Return the policy. Raise `ValueError` if the value is not a policy."""
     if given in get_args(Changes):
         return cast(Changes, given)
     raise ValueError(f"changes must be 'auto', 'append', or 'rewrite', got {given!r}")

@@ -191,7 +191,11 @@ class Execution(msgspec.Struct, frozen=True):
             return self._with_tools(prompt, emit, context)
         if context.find(LanguageModel) is None:
             return Within(partial(self._with_tools, prompt, emit)).provide(model)
-        prepare_step: Any = (lambda setup: setup.with_model(model), *self.plan.prepare_step)
+
+        def choose_model(setup: StepSetup) -> StepSetup:
+            return setup.with_model(model)
+
+        prepare_step = (choose_model, *self.plan.prepare_step)
         plan = msgspec.structs.replace(self.plan, prepare_step=prepare_step, model=model)
         return msgspec.structs.replace(self, plan=plan)._with_tools(prompt, emit, context)
 

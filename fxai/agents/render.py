@@ -157,11 +157,7 @@ class Definitions:
         self.effects: dict[str, RenderEffect] = {}
 
     def add(self, one: _Named) -> Definition:
-        """Add a tool or a section, unless an equal definition exists.
-
-        Raises:
-            RenderError: If a different definition has the same name.
-        """
+        """Add a definition, unless it exists. Raise `RenderError` if a different definition has the same name."""
         name = one.name
         there: _Named | None = self.tools.get(name) or self.sections.get(name)
         if there is None:
@@ -176,11 +172,7 @@ class Definitions:
         return Definition(one.kind, name)
 
     def add_effect(self, effect: RenderEffect) -> None:
-        """Add an effect after the other effects, unless an equal effect exists.
-
-        Raises:
-            RenderError: If a different effect has the same key.
-        """
+        """Add an effect, unless it exists. Raise `RenderError` if a different effect has the same key."""
         there = self.effects.setdefault(effect.key, effect)
         if there != effect:
             both = f"{there.f!r} with deps {there.deps!r}, and {effect.f!r} with deps {effect.deps!r}"

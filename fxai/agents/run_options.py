@@ -81,14 +81,11 @@ class Budget(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, "money", amount_of(self.money, "money of a budget"))
             if not cast("Decimal", self.money) > 0:
                 raise ValueError(f"money must be greater than 0, got {self.money}")
-        if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, got {self.rounds}")
-        if self.tokens is not None and self.tokens < 1:
-            raise ValueError(f"tokens must be at least 1, got {self.tokens}")
+        for name, given, least in (("rounds", self.rounds, 1), ("tokens", self.tokens, 1), ("calls", self.calls, 0)):
+            if given is not None and given < least:
+                raise ValueError(f"{name} must be at least {least}, got {given}")
         if self.seconds is not None and not self.seconds > 0:
             raise ValueError(f"seconds must be greater than 0, got {self.seconds}")
-        if self.calls is not None and self.calls < 0:
-            raise ValueError(f"calls must be at least 0, got {self.calls}")
 
 
 # -- stop conditions
@@ -307,11 +304,7 @@ class AgentOptions(RoundOptions, total=False):
 
 
 def round_options(given: Mapping[str, Any]) -> RoundOptions:
-    """Return the options of an agent's requests as an immutable dictionary.
-
-    Raises:
-        TypeError: If an option is unknown.
-    """
+    """Return the options of an agent's requests, immutable. Raise `TypeError` if an option is unknown."""
     unknown = given.keys() - RoundOptions.__annotations__.keys()
     if unknown:
         named, known = (", ".join(sorted(names)) for names in (map(repr, unknown), AgentOptions.__annotations__))

@@ -18,8 +18,7 @@ fxai freezes arrays and objects at every depth. Only these effects can change a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
@@ -87,11 +86,7 @@ class Cell(msgspec.Struct, frozen=True):
     """The `Form`, or None for a value from JSON that no render has declared."""
 
     def check(self, key: str) -> Cell:
-        """Return the cell itself as the first value of a key.
-
-        Raises:
-            RenderError: If the value does not satisfy its declared schema.
-        """
+        """Return the cell itself. Raise `RenderError` if its first value does not satisfy its declared schema."""
         if self.form is not None and not isinstance(self.form, type):  # a value always satisfies its own type
             schema = _schema(self.form)
             try:
@@ -102,11 +97,7 @@ class Cell(msgspec.Struct, frozen=True):
         return self
 
     def read_as(self, key: str, form: Form) -> Cell:
-        """Return the cell with a value from JSON, converted to a type.
-
-        Raises:
-            RenderError: If the value does not have this type.
-        """
+        """Return the cell with a value from JSON, converted to a type. Raise `RenderError` if it has another type."""
         if form is type(None):  # an initial `None` allows any type
             return Cell(_freeze(self.value), form)
         try:
@@ -116,11 +107,7 @@ class Cell(msgspec.Struct, frozen=True):
             raise RenderError("state", f"{why}. Pass the state of a run of this prompt, or migrate it.") from None
 
     def to_data(self, key: str) -> Any:
-        """Return the value as a JSON value.
-
-        Raises:
-            StateError: If the JSON form is not lossless.
-        """
+        """Return the value as a JSON value. Raise `StateError` if the JSON form is not lossless."""
         if self.form is None:
             return self.value
         schema = Schema[Any].of(Any) if self.form is type(None) else _schema(self.form)
@@ -357,7 +344,7 @@ class StateStore:
     def __init__(self, state: PromptState | None = None) -> None:
         self.cells: dict[str, Cell] = {} if state is None else dict(state.cells)
         self.effects: dict[str, tuple[Hashable, ...] | str] = {} if state is None else dict(state.effects)
-        self._renders: int | None = None  # the thread of the current render
+        self.renderer: int | None = None  # the thread of the current render; other threads can make changes
         self.is_over: bool = False
         self._restored: dict[str, int] = {}
         self._lock = RLock()
@@ -382,15 +369,6 @@ class StateStore:
                     raise RenderError("state", f"{why}. Declare the same type in every render, or use another key.")
         return seen[key].value
 
-    @contextmanager
-    def refuse_changes(self) -> Generator[None]:
-        """Refuse changes by this thread during a render. Other threads can make changes for the next render."""
-        self._renders = get_ident()
-        try:
-            yield
-        finally:
-            self._renders = None
-
     def change(self, key: str, f: Callable[[Any], tuple[_A, Any]]) -> _A:
         """Apply `f`. Return the first item of its result and store the second. If `f` raises, store nothing.
 
@@ -399,7 +377,7 @@ class StateStore:
             RuntimeError: If the run ended, or `f` itself changes the value.
         """
         with self._lock:
-            if self._renders == get_ident():
+            if self.renderer == get_ident():
                 why = f"the render changes the state {key!r} and would never finish"
                 raise RenderError("unsettled", f"{why}. Change the state in a handler or in at.effect(…).")
             if self.is_over:
@@ -419,11 +397,7 @@ class StateStore:
             return dict(self.cells)
 
     def changes_since(self, before: Mapping[str, Cell]) -> JsonObject:
-        """Return the changed values as JSON values by key.
-
-        Raises:
-            StateError: If the JSON form of a value is not lossless.
-        """
+        """Return the changed values as JSON by key. Raise `StateError` if the JSON form of a value is not lossless."""
         now = self.start_changes()
         return {key: cell.to_data(key) for key, cell in now.items() if before.get(key) is not cell}
 

@@ -511,11 +511,7 @@ def _find(compaction: Compaction, meter: Meter, prompt: Prompt, step: int | None
 
 
 def check_compaction(given: object) -> Compaction | None:
-    """Return a compaction, or None for None.
-
-    Raises:
-        TypeError: If the value is not a compaction.
-    """
+    """Return a compaction, or None for None. Raise `TypeError` if the value is not a compaction."""
     if given is None or isinstance(given, Compaction):
         return given
     raise TypeError(f"compaction must be a Compaction, got {given!r}. Pass Compaction.window(…), or combine stages.")

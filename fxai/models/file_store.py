@@ -42,6 +42,7 @@ from fxai.schema.data import JSON_ERRORS
 from fxai.storage.private_file import file_path, read_file, update_file
 
 _A = TypeVar("_A")
+_E = TypeVar("_E")
 
 _UNNAMED: Final = "file"
 _MARGIN: Final = timedelta(minutes=10)  # fxai uploads a file again if it expires earlier
@@ -139,14 +140,13 @@ class FileStore(Service):
             OSError: If the store cannot read or write its index file.
         """
 
-        def send(store: Any) -> EffectOf[UploadedFile, AiError | OSError]:
+        def send(store: FileStore) -> EffectOf[UploadedFile, AiError | OSError]:
             named = _with_name(file)
             if isinstance(named, AiError):
                 return fx.fail(named)
-            held = cast("FileStore", store)
-            return held._send_once(named, expires_in) if once else held.send(named, expires_in)
+            return store._send_once(named, expires_in) if once else store.send(named, expires_in)
 
-        return FlatMap(Fetch(FileStore), send)
+        return _using(send)
 
     @staticmethod
     def get(file_id: str) -> EffectOf[UploadedFile | None, AiError, FileStore | None]:
@@ -211,7 +211,7 @@ class FileStore(Service):
         return fx.scoped(send())
 
 
-def _using(f: Callable[[FileStore], Effect[_A, AiError]]) -> EffectOf[_A, AiError, FileStore | None]:
+def _using(f: Callable[[FileStore], EffectOf[_A, _E]]) -> EffectOf[_A, _E, FileStore | None]:
     return FlatMap(Fetch(FileStore), lambda store: f(cast("FileStore", store)))
 
 

@@ -170,11 +170,7 @@ class HistoryForm:
         return self._hosted.get(id_)
 
     def add(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the form of the messages that follow the messages of earlier calls.
-
-        Raises:
-            PreparationError: If a call has no result.
-        """
+        """Return the form of the messages after earlier ones. Raise `PreparationError` if a call has no result."""
         paired = self._pairing.add(messages)
         for call in paired.calls:
             if call.result is None and not self._rules.may_wait(call.call):

@@ -79,11 +79,7 @@ class BytesBound:
         self._cache: RequestCache[_Sum, _Sum] = RequestCache()
 
     def __call__(self, request: ModelRequest) -> InputBound:
-        """Return the bound of a request.
-
-        Raises:
-            MessageError: If a payload of a message is not a JSON value.
-        """
+        """Return the bound of a request. Raise `MessageError` if a payload of a message is not a JSON value."""
         prompt = request.prompt
         sum_, known, weight = self._cache.take(prompt, self) or ((0, None), 0, 0.0)
         for at in range(known, len(prompt)):

@@ -170,11 +170,7 @@ def _word(text: str) -> str:
 
 
 def check_limits(limits: tuple[Limit, ...]) -> None:
-    """Raise if two limits have the same key.
-
-    Raises:
-        ValueError: If two limits have the same name, window, and kind.
-    """
+    """Raise `ValueError` if two limits have the same name, window, and kind, because they would have the same key."""
     given = ((one.name, kind, one.seconds, one.per_model) for one in limits for kind in _KINDS if getattr(one, kind))
     for (name, kind, *_), number in Counter(given).items():
         if number > 1:
