@@ -25,9 +25,9 @@ from fxai.agents.section import SectionWriter, reference_to
 from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, call_key, same_deps
 from fxai.agents.step_patch import Definition, StepPatch, decode_patch, encode_patch
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
-from fxai.effects.constructor import is_plain_awaitable, lift_any
+from fxai.effects.constructor import gen, is_plain_awaitable, lift_any
 from fxai.effects.context import AnyContext, ContextOf
-from fxai.effects.effect import AnyEffect, Ask, AwaitValue, EffectOf, Generate, Succeed
+from fxai.effects.effect import AnyEffect, Ask, AwaitValue, Generate, Succeed
 from fxai.effects.layer import AnyLayer, MemoMap, build_layer, layer_from_context
 from fxai.effects.scope import Scope
 from fxai.messages.calls import Pending, pending_in
@@ -110,11 +110,9 @@ class Rendering:
 
     # -- a step
 
-    def prepare(self, setup: StepSetup) -> EffectOf[StepSetup, Any, Any]:
+    @gen
+    def prepare(self, setup: StepSetup) -> _Steps:
         """Return the setup of a step after the render: its tools, their handlers, and its messages."""
-        return Generate(self._prepare, (setup,), {})
-
-    def _prepare(self, setup: StepSetup) -> _Steps:
         before = dict(self._store.cells)
         definitions, patch = self._render(setup.number, before), _NO_PATCH
         shown = self._show(definitions, setup.toolkit.tools)
@@ -193,14 +191,12 @@ class Rendering:
 
     # -- approved calls
 
-    def render_approved(self, setup: StepSetup) -> EffectOf[StepSetup, Any, Any]:
+    @gen
+    def render_approved(self, setup: StepSetup) -> _Steps:
         """Return the setup for approved calls, with the tools and handlers of the step that made these calls.
 
         fxai renders this step again with its state, but does not run its effects.
         """
-        return Generate(self._render_approved, (setup,), {})
-
-    def _render_approved(self, setup: StepSetup) -> _Steps:
         here = (one for one in self._pending if not self._plan.aside.issuperset(one.calls))
         asked = next(here, None) or Asked(1, self._store.cells)
         definitions = self._render(asked.number, dict(asked.cells))

@@ -19,7 +19,8 @@ from typing import Any, Protocol, TypeGuard, cast, final, get_args
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.effects.effect import AnyEffect, EffectOf, Generate, Succeed
+from fxai.effects.constructor import gen
+from fxai.effects.effect import AnyEffect, EffectOf, Succeed
 from fxai.tools.handler import Gives
 from fxai.tools.identity import OnConflict
 from fxai.tools.source import ToolSource
@@ -137,21 +138,18 @@ class Binding(msgspec.Struct, frozen=True):
         """Return the tool names, or descriptions of the sources."""
         return ", ".join(map(str, self.offers))
 
-    def open(self) -> EffectOf[AnyBound, Any, Any]:
+    @gen
+    def open(self) -> Generator[AnyEffect, Any, AnyBound]:
         """Return an effect that opens all tools in order in the current scope, with the handlers that they include.
 
         If a tool of a source has the name of a different tool, the effect ends with a `ToolConflictError` as a defect,
         unless the offer has another `on_conflict`.
         """
-        return Generate(_open_all, (self,), {})
-
-
-def _open_all(binding: Binding) -> Generator[AnyEffect, Any, AnyBound]:
-    made = _NOTHING
-    for offer in binding.offers:
-        opened = yield offer.open()
-        made = made.merge(opened, on_conflict=offer.on_conflict)
-    return made
+        made = _NOTHING
+        for offer in self.offers:
+            opened = yield offer.open()
+            made = made.merge(opened, on_conflict=offer.on_conflict)
+        return made
 
 
 def _with_offer(binding: Binding, offer: Offer) -> Binding:

@@ -451,7 +451,8 @@ class Compaction(msgspec.Struct, frozen=True):
 
     # -- use
 
-    def apply(self, prompt: Prompt) -> Effect[Prompt, AiError, LanguageModel]:
+    @gen
+    def apply(self, prompt: Prompt) -> Gen[Prompt, AiError, LanguageModel]:
         """Return the shortened messages by hand, regardless of the triggers of the stages.
 
         The result does not record what is missing. To shorten a stored conversation for good, store the result.
@@ -460,7 +461,8 @@ class Compaction(msgspec.Struct, frozen=True):
             AiError: `ContextOverflowError` if the messages exceed the budget after the last stage. Also if the model
                 cannot count the tokens or write a summary.
         """
-        return Generate(_apply, (self, prompt), {})
+        found = yield from self.find(Meter((yield from LanguageModel)), prompt)
+        return prompt if found is None else found.of(prompt)
 
     def find(self, meter: Meter, prompt: Prompt, step: int | None = None) -> Effect[Compacted | None, AiError, Any]:
         """Return the cuts for a conversation before a step, or None if the request stays unchanged.
@@ -471,12 +473,6 @@ class Compaction(msgspec.Struct, frozen=True):
             AiError: See `apply`.
         """
         return Generate(_find, (self, meter, prompt, step), {})
-
-
-def _apply(compaction: Compaction, prompt: Prompt) -> _Steps:
-    meter = Meter((yield Fetch(LanguageModel)))
-    found: Compacted | None = yield from _find(compaction, meter, prompt, None)
-    return prompt if found is None else found.of(prompt)
 
 
 def _find(compaction: Compaction, meter: Meter, prompt: Prompt, step: int | None) -> _Steps:

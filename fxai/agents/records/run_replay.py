@@ -31,9 +31,9 @@ from typing_extensions import TypeVar, override
 from fxai.agents.records.run_diff import ValueChange, value_changes
 from fxai.agents.records.run_record import RecordedCall, RecordedStep, RunRecord
 from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.constructor import die, fail
+from fxai.effects.constructor import die, fail, gen
 from fxai.effects.context import AnyContext, put_enclosure
-from fxai.effects.effect import AnyEffect, Effect, FailCause, Fold, Generate, Local, Succeed, Sync, Within
+from fxai.effects.effect import AnyEffect, Effect, FailCause, Fold, Local, Succeed, Sync, Within
 from fxai.effects.layer import AnyLayer, LayerOf, map_layer_context
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.errors import AiError
@@ -363,10 +363,8 @@ class _Results(Interceptor):
                 self._by_name[call.name].append(call)
 
     @override
-    def admit(self, about: InterceptedCall, asking: AnyEffect) -> AnyEffect:
-        return Generate(self._admit, (about, asking), {})
-
-    def _admit(self, about: InterceptedCall, asking: AnyEffect) -> Generator[AnyEffect, Any, Any]:
+    @gen
+    def admit(self, about: InterceptedCall, asking: AnyEffect) -> Generator[AnyEffect, Any, Any]:
         """Return None for a recorded call, so that it runs without approval, or the outcome of an external call."""
         yield about.reread()
         if self._find(about) is None:
@@ -377,10 +375,8 @@ class _Results(Interceptor):
         return (yield _outcome(about, self._take(about))) if refused is None else refused
 
     @override
-    def call(self, about: InterceptedCall, running: AnyEffect) -> AnyEffect:
-        return Generate(self._call, (about, running), {})
-
-    def _call(self, about: InterceptedCall, running: AnyEffect) -> Generator[AnyEffect, Any, Any]:
+    @gen
+    def call(self, about: InterceptedCall, running: AnyEffect) -> Generator[AnyEffect, Any, Any]:
         yield about.reread()
         found = self._find(about)
         if found is not None and (found.handle or _type_of(found) in _BY_TYPE):  # the tool's types do not describe it
