@@ -62,21 +62,17 @@ _PATH: Final = "/v1/messages"
 
 @final
 class Config(msgspec.Struct, frozen=True):
-    """The settings of a model.
-
-    Attributes:
-        model: The name of the model.
-        strict_json_schema: True if tools that lack the annotation `Strict` are strict. By default, they are strict if
-            the model supports it.
-        facts: The limits and abilities of the model. By default the facts that fxai has for this name.
-        max_tokens: The maximum number of tokens of an answer if the request sets no limit. By default the model's
-            limit.
-    """
+    """The settings of a model."""
 
     model: str
+    """The name of the model."""
     strict_json_schema: bool | None = None
+    """True if tools that lack the annotation `Strict` are strict. By default, they are strict if the model supports
+    it."""
     facts: ModelFacts | None = None
+    """The limits and abilities of the model. By default the facts that fxai has for this name."""
     max_tokens: int | None = None
+    """The maximum number of tokens of an answer if the request sets no limit. By default the model's limit."""
 
 
 @final

@@ -165,51 +165,48 @@ _APART: Final = {"betas", "extra_body", *_HEADERS}
 
 @final
 class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The fields of `provider_options["anthropic"]` of a request. They replace the options that all providers share.
-
-    Attributes:
-        betas: Beta features of the request.
-        cache_control: A mark for the cache on the last block of the request.
-        compaction: A request for a summary of the conversation instead of an answer. fxai adds its beta feature.
-        container: The container of an earlier response, by its id, or with skills.
-        context_management: The edits of the context. fxai adds their beta features.
-        diagnostics: A request for the reasons of cache misses.
-        fallback_credit_token: The credit of a refused request. fxai adds its beta feature.
-        fallbacks: The models to try if this model refuses, or `"default"`. fxai adds the beta feature.
-        inference_geo: The permitted region of the model.
-        mcp_servers: MCP servers that Anthropic calls. fxai adds the beta feature.
-        metadata: Data about the request, such as `{"user_id": …}`.
-        output_config: Fields that fxai merges with the fields for `reasoning` and for the schema of the answer.
-        service_tier: The tier of service.
-        speed: `"fast"` for more tokens per second. Some models require a beta feature.
-        thinking: The thinking fields, which replace the fields for `reasoning`.
-        top_k: The number of tokens to sample from. fxai omits it with a warning if the model rejects it.
-        top_p: The probability mass to sample from. fxai omits it with a warning if the model rejects it.
-        user_profile_id: The user of the request, as a header.
-        workspace_id: The workspace of the request, as a header.
-        extra_body: Any other fields. fxai merges them into the request without a check.
-    """
+    """The fields of `provider_options["anthropic"]` of a request. They replace the options that all providers share."""
 
     betas: tuple[str, ...] = ()
+    """Beta features of the request."""
     cache_control: Ephemeral | None = None
+    """A mark for the cache on the last block of the request."""
     container: str | dict[str, Any] | None = None
+    """The container of an earlier response, by its id, or with skills."""
     compaction: Summarize | None = None
+    """A request for a summary of the conversation instead of an answer. fxai adds its beta feature."""
     context_management: ContextManagement | None = None
+    """The edits of the context. fxai adds their beta features."""
     diagnostics: dict[str, Any] | None = None
+    """A request for the reasons of cache misses."""
     fallback_credit_token: str | FallbackCredit | None = None
+    """The credit of a refused request. fxai adds its beta feature."""
     fallbacks: Literal["default"] | tuple[FallbackModel, ...] | None = None
+    """The models to try if this model refuses, or `"default"`. fxai adds the beta feature."""
     inference_geo: str | None = None
+    """The permitted region of the model."""
     mcp_servers: tuple[dict[str, Any], ...] | None = None
+    """MCP servers that Anthropic calls. fxai adds the beta feature."""
     metadata: dict[str, Any] | None = None
+    """Data about the request, such as `{"user_id": …}`."""
     output_config: dict[str, Any] | None = None
+    """Fields that fxai merges with the fields for `reasoning` and for the schema of the answer."""
     service_tier: Literal["auto", "standard_only"] | None = None
+    """The tier of service."""
     speed: Literal["standard", "fast"] | None = None
+    """`"fast"` for more tokens per second. Some models require a beta feature."""
     thinking: dict[str, Any] | None = None
+    """The thinking fields, which replace the fields for `reasoning`."""
     top_k: int | None = None
+    """The number of tokens to sample from. fxai omits it with a warning if the model rejects it."""
     top_p: float | None = None
+    """The probability mass to sample from. fxai omits it with a warning if the model rejects it."""
     user_profile_id: str | None = None
+    """The user of the request, as a header."""
     workspace_id: str | None = None
+    """The workspace of the request, as a header."""
     extra_body: dict[str, Any] = {}
+    """Any other fields. fxai merges them into the request without a check."""
 
     def __hash__(self) -> int:
         return hash((self.betas, self.service_tier, self.speed))  # the other fields are not hashable

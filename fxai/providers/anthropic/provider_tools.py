@@ -234,15 +234,12 @@ def tool_search(
 
 @final
 class BashCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A command line for a persistent shell, or a request to restart the shell.
-
-    Attributes:
-        command: The command line, or None with `restart`.
-        restart: True to start the shell again.
-    """
+    """A command line for a persistent shell, or a request to restart the shell."""
 
     command: str | None = None
+    """The command line, or None with `restart`."""
     restart: bool = False
+    """True to start the shell again."""
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="command"):
@@ -251,15 +248,12 @@ class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="command"):
 
 @final
 class View(_Command, frozen=True, tag="view"):
-    """Show a file or the contents of a folder.
-
-    Attributes:
-        path: The path of the file or folder.
-        view_range: The first and the last line, from 1; -1 is the end. None shows all lines.
-    """
+    """Show a file or the contents of a folder."""
 
     path: str
+    """The path of the file or folder."""
     view_range: tuple[int, int] | None = None
+    """The first and the last line, from 1; -1 is the end. None shows all lines."""
 
 
 @final

@@ -62,17 +62,14 @@ _LONG: Final = "1h"
 
 @final
 class Cost(msgspec.Struct, frozen=True):
-    """The size of strict schemas, in the units of Anthropic's limits.
-
-    Attributes:
-        tools: The number of tools.
-        optional: The number of properties that are not required.
-        unions: The number of schemas that are unions, by `anyOf` or a list of types.
-    """
+    """The size of strict schemas, in the units of Anthropic's limits."""
 
     tools: int = 0
+    """The number of tools."""
     optional: int = 0
+    """The number of properties that are not required."""
     unions: int = 0
+    """The number of schemas that are unions, by `anyOf` or a list of types."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.tools + other.tools, self.optional + other.optional, self.unions + other.unions)

@@ -202,27 +202,24 @@ _WORDS: Final[dict[HostProblem, tuple[str, str]]] = {
 
 @final
 class HostFailure(msgspec.Struct, frozen=True):
-    """A failure of a host.
-
-    Attributes:
-        program: The command without its directory and arguments.
-        problem: The kind of failure.
-        description: A description of the failure. If the host reported an error, its message.
-        exit_code: The exit code of the program, negative for a signal. None if the program did not end.
-        seconds: The time limit that passed, or None for another failure.
-        stderr: The last output on stderr, at most about 4,000 characters.
-        retryable: True if the host states that a retry can help.
-        retry_after: Seconds to wait before a retry, if the host specifies them.
-    """
+    """A failure of a host."""
 
     program: str
+    """The command without its directory and arguments."""
     problem: HostProblem
+    """The kind of failure."""
     description: str = ""
+    """A description of the failure. If the host reported an error, its message."""
     exit_code: int | None = None
+    """The exit code of the program, negative for a signal. None if the program did not end."""
     seconds: float | None = None
+    """The time limit that passed, or None for another failure."""
     stderr: str = ""
+    """The last output on stderr, at most about 4,000 characters."""
     retryable: bool = False
+    """True if the host states that a retry can help."""
     retry_after: float | None = None
+    """Seconds to wait before a retry, if the host specifies them."""
 
     @property
     def is_retryable(self) -> bool:

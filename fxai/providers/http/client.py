@@ -142,17 +142,14 @@ def key_of(key: Key, variable: str, *, module: str) -> Effect[Secret, AiError]:
 
 @final
 class HttpResponse(msgspec.Struct, frozen=True):
-    """A complete answer of a server.
-
-    Attributes:
-        status: The status. It is below 300, except for a request with `may_be_missing` and for an accepted error.
-        headers: The headers with lower-case names. Empty for an error.
-        body: The decompressed body. A server can return a stream of events instead of JSON.
-    """
+    """A complete answer of a server."""
 
     status: int
+    """The status. It is below 300, except for a request with `may_be_missing` and for an accepted error."""
     headers: tuple[tuple[str, str], ...]
+    """The headers with lower-case names. Empty for an error."""
     body: bytes
+    """The decompressed body. A server can return a stream of events instead of JSON."""
 
     @property
     def is_missing(self) -> bool:

@@ -41,23 +41,20 @@ _PAGE: Final = "1000"  # files
 
 @final
 class FileApi(msgspec.Struct, frozen=True, kw_only=True):
-    """The description of a provider's API for files.
-
-    Attributes:
-        module: The name of the origin in errors, such as "openai".
-        path: The path of the files after the path of the client's address, such as "/v1/files".
-        form: The form fields for an upload. The argument is the number of seconds until the provider deletes the file,
-            or None if the provider decides.
-        query: The fields of the query for a page, in addition to the number of files.
-        cursor: The field of the query for the next page: the `"page"` that the answer names, or the page `"after"` the
-            last file.
-    """
+    """The description of a provider's API for files."""
 
     module: str
+    """The name of the origin in errors, such as "openai"."""
     path: str
+    """The path of the files after the path of the client's address, such as "/v1/files"."""
     form: Callable[[float | None], Mapping[str, str]]
+    """The form fields for an upload. The argument is the number of seconds until the provider deletes the file, or None
+    if the provider decides."""
     query: Mapping[str, str] = {}
+    """The fields of the query for a page, in addition to the number of files."""
     cursor: Literal["page", "after"] = "page"
+    """The field of the query for the next page: the `"page"` that the answer names, or the page `"after"` the last
+    file."""
 
     def page(self, data: Mapping[str, Any]) -> Page:
         """Return the page that an object describes.

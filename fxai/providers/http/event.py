@@ -182,17 +182,14 @@ _EVENT = re.compile(rb"(?:event: ?([^\r\n]*)\n)?data: ?([^\r\n]*)\n\n")
 
 @final
 class Event(msgspec.Struct, frozen=True):
-    """An event of a stream.
-
-    Attributes:
-        name: The field `event`. By default "message".
-        data: The lines of data, joined by line feeds.
-        id: The last field `id`, in this event or in an earlier event. None if no event had an id.
-    """
+    """An event of a stream."""
 
     name: str
+    """The field `event`. By default "message"."""
     data: str
+    """The lines of data, joined by line feeds."""
     id: str | None = None
+    """The last field `id`, in this event or in an earlier event. None if no event had an id."""
 
     @property
     def is_empty(self) -> bool:

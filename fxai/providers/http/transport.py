@@ -71,22 +71,20 @@ _NETWORK = _Network()
 class Timeout(msgspec.Struct, frozen=True, kw_only=True):
     """The time limits of an attempt, in seconds. None removes a limit.
 
-    Attributes:
-        connect: Seconds to open a connection, including the name, TCP, and TLS.
-        read: Seconds to wait for the next bytes of an answer. A stream that is silent for longer has stalled.
-        write: Seconds until the server accepts the next bytes of the request.
-        pool: Seconds to wait for a free connection of the pool.
-        total: Seconds from the first byte of the request until the last byte of the answer, also for a stream.
-
     Raises:
         ValueError: If a limit is not greater than 0.
     """
 
     connect: float | None = 10.0
+    """Seconds to open a connection, including the name, TCP, and TLS."""
     read: float | None = 600.0
+    """Seconds to wait for the next bytes of an answer. A stream that is silent for longer has stalled."""
     write: float | None = 60.0
+    """Seconds until the server accepts the next bytes of the request."""
     pool: float | None = 600.0
+    """Seconds to wait for a free connection of the pool."""
     total: float | None = None
+    """Seconds from the first byte of the request until the last byte of the answer, also for a stream."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -89,17 +89,14 @@ class HybridSearch(Setting, frozen=True):
 
 @final
 class Ranking(Setting, frozen=True):
-    """The ranking of results.
-
-    Attributes:
-        ranker: The ranker.
-        score_threshold: The minimum score from 0 to 1. A higher value returns fewer and better results.
-        hybrid_search: The weights if both searches are active.
-    """
+    """The ranking of results."""
 
     ranker: Literal["auto", "default-2024-11-15"] | None = None
+    """The ranker."""
     score_threshold: float | None = None
+    """The minimum score from 0 to 1. A higher value returns fewer and better results."""
     hybrid_search: HybridSearch | None = None
+    """The weights if both searches are active."""
 
 
 # -- containers

@@ -27,17 +27,14 @@ from fxai.tools.tool_options import ToolOptions
 
 @final
 class ShellAction(msgspec.Struct, frozen=True, kw_only=True):
-    """Commands to run one after another.
-
-    Attributes:
-        commands: The command lines for the shell.
-        timeout_ms: The time limit of each command in milliseconds. None if the model sets no limit.
-        max_output_length: The maximum number of characters of output. None if the model sets no limit.
-    """
+    """Commands to run one after another."""
 
     commands: tuple[str, ...]
+    """The command lines for the shell."""
     timeout_ms: int | None = None
+    """The time limit of each command in milliseconds. None if the model sets no limit."""
     max_output_length: int | None = None
+    """The maximum number of characters of output. None if the model sets no limit."""
 
 
 @final
@@ -63,21 +60,18 @@ class ShellOutput(msgspec.Struct, frozen=True):
 
 @final
 class LocalShellAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="exec"):
-    """A command of `local_shell`.
-
-    Attributes:
-        command: The program and its arguments.
-        env: Environment variables to set.
-        timeout_ms: The time limit in milliseconds. None if the model sets no limit.
-        user: The user that runs the command. None if the model names no user.
-        working_directory: The working directory. None if the model names no directory.
-    """
+    """A command of `local_shell`."""
 
     command: tuple[str, ...]
+    """The program and its arguments."""
     env: dict[str, str]
+    """Environment variables to set."""
     timeout_ms: int | None = None
+    """The time limit in milliseconds. None if the model sets no limit."""
     user: str | None = None
+    """The user that runs the command. None if the model names no user."""
     working_directory: str | None = None
+    """The working directory. None if the model names no directory."""
 
     def __hash__(self) -> int:
         return hash((self.command, frozenset(self.env.items()), self.working_directory))
@@ -214,15 +208,12 @@ class SafetyCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class ComputerActions(msgspec.Struct, frozen=True, kw_only=True):
-    """The actions of a computer in order, and the safety checks before them.
-
-    Attributes:
-        actions: The actions. A single action is a tuple with one item.
-        pending_safety_checks: The safety checks for a person.
-    """
+    """The actions of a computer in order, and the safety checks before them."""
 
     actions: tuple[ComputerAction, ...]
+    """The actions. A single action is a tuple with one item."""
     pending_safety_checks: tuple[SafetyCheck, ...] = ()
+    """The safety checks for a person."""
 
 
 @final

@@ -46,73 +46,70 @@ Thoughts: TypeAlias = Literal["reasoning_content", "reasoning", "content"]
 
 @final
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """The address and the abilities of a server of Chat Completions. The defaults describe an unknown server.
-
-    Attributes:
-        name: The name in `"name:model"`, in `provider_options`, and in failures.
-        base_url: The address, including the version. `{NAME}` means the value of an environment variable.
-        key: The environment variable with the key. Empty if the server has no key.
-        other_keys: Variables to read if `key` is not set.
-        needs_key: True if the server requires a key.
-        key_header: The header for the key. The header `authorization` contains it as a bearer token.
-        deployments: True if the name of a model is the name of a deployment, as at Azure.
-        token_limit: The field for the token limit. By default it depends on the name of the model.
-        stream_usage: True if a request can set `stream_options` to receive the usage of a stream.
-        supports_strict: True if tools can be strict. By default it depends on the name of the model.
-        supports_schema: True if the server can enforce a JSON Schema. By default it depends on the name of the model.
-        schema_models: A pattern for the names of the models with JSON Schemas, if not all models support them.
-        parallel_tool_calls: True if the server accepts the field `parallel_tool_calls`.
-        forced_choice: True if a request can force a call. If False, the model can always answer without a call.
-        no_stop: A pattern for the names of the models without stop strings.
-        effort: The field for the effort: `"reasoning_effort"`, or `"reasoning"` for `{"effort": …}`. None if the server
-            has no field for the effort.
-        efforts: The supported efforts in ascending order. fxai sends the nearest effort. Empty if all are supported.
-        translates: True if the server translates requests for other APIs of the providers. The limits of OpenAI's
-            own Chat Completions then do not apply.
-        thoughts: The field for earlier reasoning in another form, such as from another server. None if fxai omits this
-            reasoning with a warning.
-        thoughts_always: True if every turn of the model must contain this field.
-        returns: The fields of an earlier answer that fxai sends back unchanged, in addition to content and calls. None
-            for all fields.
-        short_call_ids: True if ids of calls must be nine letters and digits. fxai converts other ids.
-        documents: True if the server accepts documents, such as a PDF.
-        video: True if the server accepts videos by URL.
-        file_urls: The form of a document at a URL. None if the server does not fetch documents.
-        cache_marks: True if the server accepts `cache_control` on content and tools.
-        official: True if the limits and strict keywords of OpenAI's own host apply.
-        options: The additional fields that `provider_options` can contain under the server's name. None for any fields.
-        sources: The sources of these facts.
-    """
+    """The address and the abilities of a server of Chat Completions. The defaults describe an unknown server."""
 
     name: str
+    """The name in `"name:model"`, in `provider_options`, and in failures."""
     base_url: str = ""
+    """The address, including the version. `{NAME}` means the value of an environment variable."""
     key: str = ""
+    """The environment variable with the key. Empty if the server has no key."""
     other_keys: tuple[str, ...] = ()
+    """Variables to read if `key` is not set."""
     needs_key: bool = True
+    """True if the server requires a key."""
     key_header: str = "authorization"
+    """The header for the key. The header `authorization` contains it as a bearer token."""
     deployments: bool = False
+    """True if the name of a model is the name of a deployment, as at Azure."""
     token_limit: TokenLimit | None = None
+    """The field for the token limit. By default it depends on the name of the model."""
     stream_usage: bool = True
+    """True if a request can set `stream_options` to receive the usage of a stream."""
     supports_strict: bool | None = None
+    """True if tools can be strict. By default it depends on the name of the model."""
     supports_schema: bool | None = None
+    """True if the server can enforce a JSON Schema. By default it depends on the name of the model."""
     schema_models: str | None = None
+    """A pattern for the names of the models with JSON Schemas, if not all models support them."""
     parallel_tool_calls: bool = True
+    """True if the server accepts the field `parallel_tool_calls`."""
     forced_choice: bool = True
+    """True if a request can force a call. If False, the model can always answer without a call."""
     no_stop: str | None = None
+    """A pattern for the names of the models without stop strings."""
     effort: Literal["reasoning_effort", "reasoning"] | None = "reasoning_effort"
+    """The field for the effort: `"reasoning_effort"`, or `"reasoning"` for `{"effort": …}`. None if the server has no
+    field for the effort."""
     efforts: tuple[ReasoningEffort, ...] = ()
+    """The supported efforts in ascending order. fxai sends the nearest effort. Empty if all are supported."""
     translates: bool = False
+    """True if the server translates requests for other APIs of the providers. The limits of OpenAI's own Chat
+    Completions then do not apply."""
     thoughts: Thoughts | None = None
+    """The field for earlier reasoning in another form, such as from another server. None if fxai omits this reasoning
+    with a warning."""
     thoughts_always: bool = False
+    """True if every turn of the model must contain this field."""
     returns: tuple[str, ...] | None = None
+    """The fields of an earlier answer that fxai sends back unchanged, in addition to content and calls. None for all
+    fields."""
     short_call_ids: bool = False
+    """True if ids of calls must be nine letters and digits. fxai converts other ids."""
     documents: bool = True
+    """True if the server accepts documents, such as a PDF."""
     video: bool = False
+    """True if the server accepts videos by URL."""
     file_urls: Literal["file_data", "document_url"] | None = None
+    """The form of a document at a URL. None if the server does not fetch documents."""
     cache_marks: bool = False
+    """True if the server accepts `cache_control` on content and tools."""
     official: bool = False
+    """True if the limits and strict keywords of OpenAI's own host apply."""
     options: type[Setting] | None = None
+    """The additional fields that `provider_options` can contain under the server's name. None for any fields."""
     sources: tuple[str, ...] = ()
+    """The sources of these facts."""
 
     @property
     def keys(self) -> tuple[str, ...]:
