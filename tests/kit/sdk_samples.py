@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -21,7 +21,7 @@ from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
 from fxai.tools import Tool
 
-__all__ = ["ANTHROPIC", "OPENAI", "Query", "with_everything"]
+__all__ = ["ANTHROPIC", "OPENAI", "Query", "actions_of", "with_everything"]
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -134,6 +134,13 @@ sources = anthropic.UrlSources(
     user_input=anthropic.AllSources(),
 )
 off = anthropic.ToolsetMember(enabled=False)
+
+
+def actions_of(configs: Any) -> list[Any]:
+    """Return the names of all actions that a toolset can have."""
+    return [name for names in get_args(get_args(configs)[0]) for name in get_args(names)]
+
+
 later = anthropic.ToolsetMember(defer_loading=True)
 example = [{"command": "ls"}]
 
@@ -145,18 +152,9 @@ ANTHROPIC: Sequence[Tool[Any, Any, Any]] = (
     anthropic.text_editor(version="20250124", input_examples=[{"command": "undo_edit", "path": "a"}]),
     anthropic.memory(input_examples=[{"command": "view", "path": "/memories"}]),
     anthropic.computer_toolset(
-        configs=anthropic.ComputerConfigs(
-            **dict.fromkeys(("cursor_position", "double_click", "hold_key", "key", "left_click"), off),
-            **dict.fromkeys(("left_click_drag", "left_mouse_down", "left_mouse_up", "middle_click"), later),
-            **dict.fromkeys(("mouse_move", "right_click", "screenshot", "scroll", "triple_click"), off),
-            **dict.fromkeys(("type", "wait", "zoom"), later),
-        )
+        configs={**dict.fromkeys(actions_of(anthropic.ComputerConfigs), off), "type": later, "zoom": later}
     ),
-    anthropic.browser_toolset(
-        configs=anthropic.BrowserConfigs(
-            **{field.name: off for field in msgspec.structs.fields(anthropic.BrowserConfigs)}
-        )
-    ),
+    anthropic.browser_toolset(configs=dict.fromkeys(actions_of(anthropic.BrowserConfigs), off)),
     *(anthropic.code_execution(version=version) for version in ("20250522", "20250825", "20260120", "20260521")),
     anthropic.tool_search(),
     anthropic.tool_search(by="regex"),

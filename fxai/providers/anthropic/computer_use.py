@@ -11,6 +11,7 @@ BrowserNavigate(url='https://example.com', tab_id=None)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias, final
 
 import msgspec
@@ -176,49 +177,22 @@ class ComputerZoom(_ComputerAction, frozen=True, tag="zoom"):
     region: Region
 
 
-ComputerAction: TypeAlias = (
-    ComputerKey
-    | ComputerHoldKey
-    | ComputerType
-    | ComputerCursorPosition
-    | ComputerMouseMove
-    | ComputerLeftMouseDown
-    | ComputerLeftMouseUp
-    | ComputerLeftClick
-    | ComputerLeftClickDrag
-    | ComputerRightClick
-    | ComputerMiddleClick
-    | ComputerDoubleClick
-    | ComputerTripleClick
-    | ComputerScroll
-    | ComputerWait
-    | ComputerScreenshot
-    | ComputerZoom
+_ComputerKeys: TypeAlias = ComputerKey | ComputerHoldKey | ComputerType
+_ComputerButtons: TypeAlias = ComputerLeftMouseDown | ComputerLeftMouseUp | ComputerLeftClickDrag | ComputerMouseMove
+_ComputerClicks: TypeAlias = (
+    ComputerLeftClick | ComputerRightClick | ComputerMiddleClick | ComputerDoubleClick | ComputerTripleClick
 )
+_ComputerViews: TypeAlias = ComputerCursorPosition | ComputerScroll | ComputerScreenshot | ComputerZoom | ComputerWait
+ComputerAction: TypeAlias = _ComputerKeys | _ComputerButtons | _ComputerClicks | _ComputerViews
 """An action of a computer."""
 
-
-@final
-class ComputerConfigs(Setting, frozen=True):
-    """The actions of the computer that the model has. By default, the provider's defaults apply."""
-
-    cursor_position: ToolsetMember | None = None
-    double_click: ToolsetMember | None = None
-    hold_key: ToolsetMember | None = None
-    key: ToolsetMember | None = None
-    left_click: ToolsetMember | None = None
-    left_click_drag: ToolsetMember | None = None
-    left_mouse_down: ToolsetMember | None = None
-    left_mouse_up: ToolsetMember | None = None
-    middle_click: ToolsetMember | None = None
-    mouse_move: ToolsetMember | None = None
-    right_click: ToolsetMember | None = None
-    screenshot: ToolsetMember | None = None
-    scroll: ToolsetMember | None = None
-    triple_click: ToolsetMember | None = None
-    type: ToolsetMember | None = None
-    wait: ToolsetMember | None = None
-    zoom: ToolsetMember | None = None
+ComputerConfigs: TypeAlias = Mapping[
+    Literal["key", "hold_key", "type", "cursor_position", "scroll", "screenshot", "zoom", "wait"]
+    | Literal["left_mouse_down", "left_mouse_up", "left_click_drag", "mouse_move", "left_click", "right_click"]
+    | Literal["middle_click", "double_click", "triple_click"],
+    ToolsetMember,
+]
+"""The actions of the computer that the model has, by name. By default, the provider's defaults apply."""
 
 
 # -- a browser
@@ -446,74 +420,28 @@ class BrowserJavascriptExec(_TabAction, frozen=True, tag="javascript_exec"):
     text: str
 
 
+_BrowserTabs: TypeAlias = BrowserNavigate | BrowserListTabs | BrowserNewTab | BrowserSwitchTab | BrowserCloseTab
+_BrowserReads: TypeAlias = BrowserReadPage | BrowserGetPageText | BrowserReadConsole | BrowserReadNetwork | BrowserFind
+_BrowserForms: TypeAlias = BrowserFormInput | BrowserFileUpload | BrowserJavascriptExec
+_BrowserViews: TypeAlias = BrowserScrollTo | BrowserScroll | BrowserScreenshot | BrowserZoom | BrowserWait
+_BrowserClicks: TypeAlias = (
+    BrowserLeftClick | BrowserRightClick | BrowserMiddleClick | BrowserDoubleClick | BrowserTripleClick
+)
+_BrowserMouse: TypeAlias = (
+    BrowserHover | BrowserLeftClickDrag | BrowserLeftMouseDown | BrowserLeftMouseUp | BrowserMouseMove
+)
+_BrowserKeys: TypeAlias = BrowserType | BrowserKey | BrowserHoldKey
 BrowserAction: TypeAlias = (
-    BrowserNavigate
-    | BrowserListTabs
-    | BrowserNewTab
-    | BrowserSwitchTab
-    | BrowserCloseTab
-    | BrowserReadPage
-    | BrowserGetPageText
-    | BrowserReadConsole
-    | BrowserReadNetwork
-    | BrowserFind
-    | BrowserFormInput
-    | BrowserFileUpload
-    | BrowserScrollTo
-    | BrowserScreenshot
-    | BrowserZoom
-    | BrowserLeftClick
-    | BrowserRightClick
-    | BrowserMiddleClick
-    | BrowserDoubleClick
-    | BrowserTripleClick
-    | BrowserHover
-    | BrowserLeftClickDrag
-    | BrowserLeftMouseDown
-    | BrowserLeftMouseUp
-    | BrowserMouseMove
-    | BrowserScroll
-    | BrowserType
-    | BrowserKey
-    | BrowserHoldKey
-    | BrowserWait
-    | BrowserJavascriptExec
+    _BrowserTabs | _BrowserReads | _BrowserForms | _BrowserViews | _BrowserClicks | _BrowserMouse | _BrowserKeys
 )
 """An action of a browser."""
 
-
-@final
-class BrowserConfigs(Setting, frozen=True):
-    """The actions of the browser that the model has. By default, the provider's defaults apply."""
-
-    close_tab: ToolsetMember | None = None
-    double_click: ToolsetMember | None = None
-    file_upload: ToolsetMember | None = None
-    find: ToolsetMember | None = None
-    form_input: ToolsetMember | None = None
-    get_page_text: ToolsetMember | None = None
-    hold_key: ToolsetMember | None = None
-    hover: ToolsetMember | None = None
-    javascript_exec: ToolsetMember | None = None
-    key: ToolsetMember | None = None
-    left_click: ToolsetMember | None = None
-    left_click_drag: ToolsetMember | None = None
-    left_mouse_down: ToolsetMember | None = None
-    left_mouse_up: ToolsetMember | None = None
-    list_tabs: ToolsetMember | None = None
-    middle_click: ToolsetMember | None = None
-    mouse_move: ToolsetMember | None = None
-    navigate: ToolsetMember | None = None
-    new_tab: ToolsetMember | None = None
-    read_console: ToolsetMember | None = None
-    read_network: ToolsetMember | None = None
-    read_page: ToolsetMember | None = None
-    right_click: ToolsetMember | None = None
-    screenshot: ToolsetMember | None = None
-    scroll: ToolsetMember | None = None
-    scroll_to: ToolsetMember | None = None
-    switch_tab: ToolsetMember | None = None
-    triple_click: ToolsetMember | None = None
-    type: ToolsetMember | None = None
-    wait: ToolsetMember | None = None
-    zoom: ToolsetMember | None = None
+BrowserConfigs: TypeAlias = Mapping[
+    Literal["navigate", "list_tabs", "new_tab", "switch_tab", "close_tab", "read_page", "get_page_text", "find"]
+    | Literal["read_console", "read_network", "form_input", "file_upload", "javascript_exec", "scroll_to", "scroll"]
+    | Literal["screenshot", "zoom", "wait", "left_click", "right_click", "middle_click", "double_click", "hover"]
+    | Literal["triple_click", "left_click_drag", "left_mouse_down", "left_mouse_up", "mouse_move"]
+    | Literal["type", "key", "hold_key"],
+    ToolsetMember,
+]
+"""The actions of the browser that the model has, by name. By default, the provider's defaults apply."""

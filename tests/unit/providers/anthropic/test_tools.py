@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
+import pytest
 from returns.result import Failure, Result, Success
 
 from fxai.annotations import DeferLoading
@@ -13,6 +14,7 @@ from fxai.effects import fx
 from fxai.providers import anthropic
 from fxai.tools import Tool, Toolkit
 from tests.kit.every import every
+from tests.kit.sdk_samples import actions_of
 
 SERVED: list[Any] = [
     anthropic.web_search(),
@@ -136,3 +138,16 @@ def test_the_version_is_part_of_what_a_tool_is() -> None:
     assert new.provider is not None
     assert new.provider.id == "anthropic.web_search_20260318"
     assert msgspec.to_builtins(new.provider.args) == {}
+
+
+@pytest.mark.parametrize(
+    ("configs", "actions"),
+    [
+        (anthropic.ComputerConfigs, anthropic.ComputerAction),
+        (anthropic.BrowserConfigs, anthropic.BrowserAction),
+    ],
+    ids=["computer", "browser"],
+)
+def test_every_action_of_a_toolset_can_be_configured(configs: Any, actions: Any) -> None:
+    """The names in the settings of a toolset are the names of its actions."""
+    assert sorted(actions_of(configs)) == sorted(action.__struct_config__.tag for action in get_args(actions))
