@@ -38,16 +38,11 @@ from fxai.messages.part import (
     FinishReason,
     Part,
     Reasoning,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     ResponseMetadata,
     Source,
     StreamPart,
     Text,
     TextDelta,
-    TextEnd,
-    TextStart,
     ToolCall,
     ToolParamsDelta,
     ToolParamsEnd,
@@ -58,13 +53,21 @@ from fxai.messages.part import (
 from fxai.messages.reason import ContentPolicyError
 from fxai.messages.response import stream_of
 from fxai.messages.think_tag import split_thoughts
-from fxai.models.structured_output import AnswerWriter
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.providers.anthropic.thinking_binding import THINKING, PrefixDigest, fingerprint
 from fxai.providers.http.event import read_json
-from fxai.providers.http.reply import ReplyError, ReplyReader, count_in, cut, form_error, text_in
+from fxai.providers.http.reply import (
+    ReplyError,
+    ReplyReader,
+    count_in,
+    cut,
+    form_error,
+    reasoning_blocks,
+    text_blocks,
+    text_in,
+)
 from fxai.schema.data import JSON_ERRORS, is_array, is_object
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {
@@ -117,7 +120,7 @@ def read_message(data: bytes | str, sent: PreparedRequest) -> tuple[Part, ...]:
         raise error_of(message)
     if not is_object(message) or not is_array(message.get("content")):
         raise form_error("expected a message with a list of content blocks", "/content")
-    blocks = Blocks(sent)
+    blocks = MessageBlocks(sent)
     whole, is_cut = message["content"], message.get("stop_reason") in CUT
     content = [
         part
@@ -149,7 +152,7 @@ def _usage(counts: Mapping[str, Any]) -> Usage:
 
 
 @final
-class Blocks:
+class MessageBlocks:
     """A reader of the content blocks of a message."""
 
     def __init__(self, sent: PreparedRequest) -> None:
@@ -397,40 +400,16 @@ _EVENT: Final = ("type", "message", "delta", "content_block")
 
 
 @final
-class _Open:
+class _Open(msgspec.Struct):
     """A content block that started and did not end."""
 
-    __slots__ = (
-        "block",
-        "citations",
-        "has_started",
-        "has_writer",
-        "id",
-        "kind",
-        "pieces",
-        "silent",
-        "waiting",
-        "writer",
-    )
-
-    def __init__(self, block: dict[str, Any], index: int, *, silent: bool) -> None:
-        self.block = block
-        self.kind: str = block["type"]
-        self.id = str(block["id"]) if self.kind in _CALLS else str(index)
-        self.pieces: list[str] = []
-        self.citations: list[Any] = citations_of(block)
-        self.silent = silent
-        """True if the text or the arguments of the block are an answer that needs a conversion.
-
-        A writer converts them, or the reader emits the answer at its end.
-        """
-        self.writer: AnswerWriter | None = None
-        self.has_writer = False
-        """True if the reader has requested a writer."""
-        self.has_started = False
-        """True if the writer has returned text."""
-        self.waiting = self.kind == "text" and not silent
-        """True if the first piece must emit the start of the text. A stream that ends earlier then has no text part."""
+    block: dict[str, Any]
+    kind: str
+    id: str
+    citations: list[Any]
+    is_answer: bool
+    """True if the text or the arguments of the block are an answer that needs a conversion."""
+    pieces: list[str] = []
 
 
 @final
@@ -440,12 +419,13 @@ class MessagesReader(ReplyReader):
     def __init__(self, sent: PreparedRequest) -> None:
         super().__init__()
         self._sent = sent
-        self._blocks = Blocks(sent)
+        self._blocks = MessageBlocks(sent)
+        self._texts = text_blocks()
+        self._reasoning = reasoning_blocks()
         self._open: dict[int, _Open] = {}
         self._newest = -1  # the index of the newest block
         self._usage: dict[str, Any] = {}  # each count is a total; a missing or null count does not change it
         self._ended: dict[str, Any] = {}
-        self._metadata: ResponseMetadata | None = None
 
     @override
     def take_whole(self, data: str) -> Iterable[StreamPart]:
@@ -459,13 +439,9 @@ class MessagesReader(ReplyReader):
 
     def rest(self) -> tuple[StreamPart, ...]:
         """Return the delayed parts of a broken stream: the unchanged text of an answer."""
-        held = [
-            (opened.id, "".join(opened.pieces))
-            for opened in self._open.values()
-            if opened.silent and not opened.has_started
-        ]
+        delayed = [one for one in self._open.values() if one.is_answer and not self._texts.is_converted(one.id)]
         self._open.clear()
-        return tuple(part for id_, text in held if text for part in (TextStart(id_), TextDelta(id_, text)))
+        return tuple(TextDelta(one.id, "".join(one.pieces)) for one in delayed if any(one.pieces))
 
     @override
     def take(self, name: str, event: Any) -> Iterable[StreamPart]:
@@ -497,12 +473,7 @@ class MessagesReader(ReplyReader):
     def _start(self, message: dict[str, Any]) -> Iterable[StreamPart]:
         self._usage.update(_not_null(message.get("usage")))
         self._ended.update(_not_null(message))
-        metadata, before = metadata_of(message, self._sent), self._metadata
-        self._metadata = metadata
-        if before is None:
-            yield from self._sent.warnings
-        if metadata != before:  # a server behind a proxy can send the start twice
-            yield metadata
+        yield from self.begin(metadata_of(message, self._sent), self._sent.warnings)
         content: Any = message.get("content")
         if message.get("stop_reason") is None or not is_array(content):
             return
@@ -512,33 +483,28 @@ class MessagesReader(ReplyReader):
 
     def _start_block(self, index: int, block: Any) -> Iterable[StreamPart]:
         kind = text_at(block, "type", "/content_block")
-        ended = list(self._stop(index)) if index in self._open else []  # some servers reuse an index
+        started = list(self._stop(index)) if index in self._open else []  # some servers reuse an index
         block = self._blocks.with_id(block)
         if kind in _CALLS:
             text_at(block, "id", "/content_block")
         newest = self._open.get(self._newest)  # only the newest open block can have a delayed start
-        answer, silent = self._sent.answer, False
+        if newest is not None and newest.kind == "text" and not newest.is_answer:
+            started += self._texts.open(newest.id)
+        answer, is_answer = self._sent.answer, False
         if answer is not None and answer.tool is None:
-            silent = kind == "text" and not answer.verbatim
+            is_answer = kind == "text" and not answer.verbatim
         elif answer is not None:
-            silent = kind == "tool_use" and block.get("name") == answer.tool
-        opened = _Open(block, index, silent=silent)
-        self._open[index], self._newest = opened, index
-        started = [*ended, *(() if newest is None else self._text_start(newest))]
-        if kind in _CALLS and not opened.silent:
-            name = self._blocks.name_of(opened.block, "/content_block")
-            started.append(ToolParamsStart(opened.id, name, provider_executed=kind != "tool_use"))
+            is_answer = kind == "tool_use" and block.get("name") == answer.tool
+        id_ = str(block["id"]) if kind in _CALLS else str(index)
+        opened = self._open[index] = _Open(block, kind, id_, citations_of(block), is_answer)
+        self._newest = index
+        if kind in _CALLS and not is_answer:
+            name = self._blocks.name_of(block, "/content_block")
+            started.append(ToolParamsStart(id_, name, provider_executed=kind != "tool_use"))
         if kind == "thinking":
-            started.append(ReasoningStart(opened.id))
+            started += self._reasoning.open(id_)
         written = block.get(kind) if kind in ("text", "thinking") else None
-        return (*started, *self._delta(opened, str(written))) if written else started
-
-    def _text_start(self, opened: _Open) -> tuple[StreamPart, ...]:
-        """Return the delayed start of text, if any."""
-        if not opened.waiting:
-            return ()
-        opened.waiting = False
-        return (TextStart(opened.id),)
+        return [*started, *self._delta(opened, str(written))] if written else started
 
     def _extend(self, index: int, delta: Any) -> Iterable[StreamPart]:
         opened = self._open.get(index)
@@ -558,21 +524,16 @@ class MessagesReader(ReplyReader):
             opened.block.update({key: value for key, value in delta.items() if key != "type" and key not in known})
         return ()
 
-    def _delta(self, opened: _Open, text: str) -> tuple[StreamPart, ...]:
+    def _delta(self, opened: _Open, text: str) -> Iterable[StreamPart]:
         opened.pieces.append(text)
-        if opened.silent and self._sent.answer is not None:
-            if not opened.has_writer:
-                opened.writer, opened.has_writer = self._sent.answer.writer(), True
-            text = "" if opened.writer is None else opened.writer.feed(text)
-            start = (TextStart(opened.id),) if text and not opened.has_started else ()
-            opened.has_started = opened.has_started or bool(text)
-            return (*start, *((TextDelta(opened.id, text),) if text else ()))
+        if opened.is_answer and self._sent.answer is not None:
+            return self._texts.convert(opened.id, text, self._sent.answer.writer)
         if not text:
             return ()
         if opened.kind == "text":
-            return (*self._text_start(opened), TextDelta(opened.id, text))
+            return self._texts.write(opened.id, text)
         if opened.kind == "thinking":
-            return (ReasoningDelta(opened.id, text),)
+            return self._reasoning.write(opened.id, text)
         return (ToolParamsDelta(opened.id, text),)
 
     def _stop(self, index: int, *, is_cut: bool = False) -> Iterable[StreamPart]:
@@ -587,20 +548,16 @@ class MessagesReader(ReplyReader):
         parts = self._blocks.parts(opened.block, f"/content/{index}", is_cut=is_cut)
         return [event for part in parts for event in self._whole(part, opened)]
 
-    def _whole(self, part: Part, opened: _Open) -> tuple[StreamPart, ...]:
+    def _whole(self, part: Part, opened: _Open) -> Iterable[StreamPart]:
         """Return the last parts of a block from its whole part."""
         if part.type == "text":
-            ended = TextEnd(opened.id, metadata=part.metadata)
-            if opened.has_started or (opened.kind == "text" and not opened.silent):
-                return (*self._text_start(opened), ended)
-            piece = (TextDelta(opened.id, part.text),) if part.text else ()
-            return (TextStart(opened.id), *piece, ended)
+            end = self._texts.end_answer if opened.is_answer else self._texts.close
+            return end(opened.id, part.text, part.metadata)
         if part.type == "reasoning":
-            ended_ = ReasoningEnd(opened.id, metadata=part.metadata)
-            return (ended_,) if opened.kind == "thinking" else (ReasoningStart(opened.id), ended_)
+            return self._reasoning.close(opened.id, metadata=part.metadata)
         if part.type == "tool-call":
             return (ToolParamsEnd(part.id), part)
-        return tuple(stream_of([part]))
+        return stream_of([part])
 
     def _cut(self, index: int) -> Iterable[StreamPart]:
         """Return the last parts of a block that the end of the message cut. Only a token limit can cut a block."""

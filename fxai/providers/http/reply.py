@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, final
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
@@ -19,9 +19,21 @@ from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, pull_stream, stream_steps
 from fxai.messages.accumulate import gather
 from fxai.messages.errors import AiError, reason_of_body
-from fxai.messages.part import Part, StreamPart
+from fxai.messages.part import (
+    Part,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    ResponseMetadata,
+    StreamPart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    WarningPart,
+)
 from fxai.messages.reason import InvalidOutputError, NetworkError, Reason
 from fxai.messages.think_tag import ThinkTags
+from fxai.models.structured_output import AnswerWriter
 from fxai.providers.http.event import DONE, WHOLE, Event, JsonEvents, read_events
 from fxai.schema.data import JSON_ERRORS
 
@@ -66,11 +78,115 @@ def count_in(fields: Mapping[str, Any], *names: str) -> int | None:
     return next((count for count in found if isinstance(count, int) and not isinstance(count, bool)), None)
 
 
+@final
+class Blocks:
+    """The text or the reasoning of a stream. Each block has one start, any number of pieces, and one end.
+
+    >>> blocks = text_blocks()
+    >>> [part.type for part in (*blocks.write("0", "Good "), *blocks.write("0", "day."), *blocks.close("0"))]
+    ['text-start', 'text-delta', 'text-delta', 'text-end']
+    """
+
+    __slots__ = ("_converted", "_delta", "_end", "_start", "_texts", "_writers")
+
+    def __init__(
+        self,
+        start: Callable[..., StreamPart],
+        delta: Callable[[str, str], StreamPart],
+        end: Callable[..., StreamPart],
+    ) -> None:
+        self._start = start
+        self._delta = delta
+        self._end = end
+        self._texts: dict[str, list[str]] = {}
+        self._writers: dict[str, AnswerWriter | None] = {}  # of answers whose form differs from the requested schema
+        self._converted: set[str] = set()  # the blocks with pieces of an answer that a writer converted
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of open blocks."""
+        return tuple(self._texts)
+
+    def open(self, id_: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
+        """Return the start of a block, or [] if the block is open."""
+        if id_ in self._texts:
+            return []
+        self._texts[id_] = []
+        return [self._start(id_, metadata=metadata or {})]
+
+    def write(self, id_: str, delta: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
+        """Return a piece of a block. The start precedes the first piece."""
+        parts = [] if id_ in self._texts else self.open(id_, metadata)
+        if delta:
+            self._texts[id_].append(delta)
+            parts.append(self._delta(id_, delta))
+        return parts
+
+    def hold(self, id_: str, delta: str) -> list[StreamPart]:
+        """Delay a piece of a block until its end. Return only the start if the block is new."""
+        parts = self.open(id_)
+        self._texts[id_].append(delta)
+        return parts
+
+    def convert(self, id_: str, delta: str, make: Callable[[], AnswerWriter | None]) -> list[StreamPart]:
+        """Convert a piece of an answer. Without a writer, or before its first text, delay the piece."""
+        if id_ not in self._writers:
+            self._writers[id_] = make()
+        writer = self._writers[id_]
+        written = "" if writer is None else writer.feed(delta)
+        if writer is None or not writer.has_written:
+            return self.hold(id_, delta)
+        parts = self.open(id_)
+        if id_ not in self._converted:
+            self._converted.add(id_)
+            self._texts[id_].clear()
+        return [*parts, *self.write(id_, written)]
+
+    def end_answer(self, id_: str, text: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
+        """Return the end of an answer: after its converted pieces, or with its whole text instead of delayed pieces."""
+        if id_ in self._converted:
+            return self.close(id_, metadata=metadata)
+        return self.replace(id_, text, metadata)
+
+    def is_converted(self, id_: str) -> bool:
+        """Return whether the text of a block contains converted pieces."""
+        return id_ in self._converted
+
+    def text(self, id_: str) -> str:
+        """Return the text of a block until now."""
+        return "".join(self._texts.get(id_, ()))
+
+    def close(self, id_: str, whole: str | None = None, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
+        """Return the end of a block. If `whole` is set, return the missing piece before the end."""
+        written = self.text(id_)
+        missing = "" if whole is None or not whole.startswith(written) else whole[len(written) :]
+        parts = self.write(id_, missing)
+        del self._texts[id_]
+        return [*parts, self._end(id_, metadata=metadata or {})]
+
+    def replace(self, id_: str, text: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
+        """Return the end of a block with delayed pieces. The text replaces the pieces."""
+        parts = self.open(id_)
+        self._texts[id_].clear()
+        return [*parts, *self.close(id_, text, metadata)]
+
+
+def text_blocks() -> Blocks:
+    """Create the blocks for the text of a stream."""
+    return Blocks(TextStart, TextDelta, TextEnd)
+
+
+def reasoning_blocks() -> Blocks:
+    """Create the blocks for the reasoning of a stream."""
+    return Blocks(ReasoningStart, ReasoningDelta, ReasoningEnd)
+
+
 class ReplyReader(ABC):
     """A reader of the events of an answer. A package defines how to read one event. Create a reader for each answer."""
 
     def __init__(self) -> None:
         self._events = JsonEvents()
+        self._metadata: ResponseMetadata | None = None
         self.done: bool = False
         """True if the answer is complete."""
 
@@ -85,6 +201,14 @@ class ReplyReader(ABC):
     def end(self) -> list[StreamPart]:
         """Return the last parts of a stream that ended. Raises `ReplyError` if the answer is incomplete."""
         return [] if self.done else _before_error(self._end(is_cut=True))
+
+    def begin(self, metadata: ResponseMetadata, warnings: Iterable[WarningPart]) -> list[StreamPart]:
+        """Return the first parts of the answer. If the first event lacks the model, return later metadata with it."""
+        before = self._metadata
+        if before is not None and (before.model is not None or metadata.model is None):
+            return []
+        self._metadata = metadata
+        return [*warnings, metadata] if before is None else [metadata]
 
     def _read(self, name: str, data: str) -> Iterator[StreamPart]:
         if data.strip() == DONE:

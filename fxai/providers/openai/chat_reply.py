@@ -33,7 +33,6 @@ from fxai.messages.part import (
     Finish,
     FinishReason,
     Part,
-    ResponseMetadata,
     Source,
     StreamPart,
     ToolCall,
@@ -41,7 +40,7 @@ from fxai.messages.part import (
     ToolParamsEnd,
     ToolParamsStart,
 )
-from fxai.providers.http.reply import ReplyReader, cut, failure_of, form_error
+from fxai.providers.http.reply import ReplyReader, cut, failure_of, form_error, reasoning_blocks, text_blocks
 from fxai.providers.openai.chat_input import GOING_BACK, THOUGHTS
 from fxai.providers.openai.options import mark
 from fxai.providers.openai.reply import (
@@ -56,7 +55,7 @@ from fxai.providers.openai.reply import (
     usage_of,
 )
 from fxai.providers.openai.request import WireRequest
-from fxai.providers.openai.responses_stream import json_piece, reasoning_blocks, text_blocks
+from fxai.providers.openai.responses_stream import json_piece
 from fxai.providers.openai.tool_calls import (
     ChatCall,
     ChatCalls,
@@ -122,8 +121,9 @@ class ChatReader(ReplyReader):
         self._kept: dict[str, Any] = {}  # fields of the message that later requests contain
         self._audio: dict[str, Any] = {}
         self._sound: list[bytes] = []
-        self._metadata: ResponseMetadata | None = None
-        self._envelope = _Envelope()
+        self._fields: dict[str, Any] = {}  # the last value of each field of the chunks
+        self._choice: dict[str, Any] = {}  # the fields of the choice
+        self._beside: dict[str, Any] = {}  # the unknown fields of the message
         self._reason: str | None = None
         self._has_answer = False
         self._has_content = False
@@ -169,8 +169,16 @@ class ChatReader(ReplyReader):
                 _raise_failure(choice)
 
     def _chunk(self, chunk: Item, field: Literal["delta", "message"]) -> list[StreamPart]:
-        parts = self._start_answer(chunk)
-        self._envelope.add(chunk)
+        parts: list[StreamPart] = []
+        if self._metadata is None or self._metadata.model is None:  # the first chunk lacks the model with some filters
+            metadata = metadata_of(chunk, "created")
+            self._calls.answer = metadata.id
+            parts = self.begin(metadata, self._sent.warnings)
+        for key, value in chunk.items():
+            if key == "x_groq":
+                self._fields[key] = join_fields(self._fields.get(key), value)
+            elif value is not None and key != "obfuscation":
+                self._fields[key] = value
         choices = objects_in(chunk, "choices")
         # a request for several answers uses the first answer
         for choice in choices[:1] if field == "message" else [one for one in choices if not one.get("index")]:
@@ -180,21 +188,12 @@ class ChatReader(ReplyReader):
                 content = list(self._message(message, is_complete=field == "message"))
                 self._has_content = self._has_content or bool(content)
                 parts.extend(content)
-            self._envelope.add_choice(choice)
+            for key, value in choice.items():
+                if key not in ("index", "delta", "message", "finish_reason"):
+                    self._choice[key] = join_fields(self._choice.get(key), value)
             if isinstance(choice.get("finish_reason"), str):
                 self._reason = choice["finish_reason"] or self._reason or ""
         return [*parts, *self._citations(chunk)]
-
-    def _start_answer(self, chunk: Item) -> list[StreamPart]:
-        """Return the metadata of the answer. If the first chunk lacks the model, as with some filters, repeat it."""
-        before = self._metadata
-        if before is not None and before.model is not None:
-            return []
-        metadata = self._metadata = metadata_of(chunk, "created")
-        self._calls.answer = metadata.id
-        if before is None:
-            return [*self._sent.warnings, metadata]
-        return [] if metadata.model is None else [metadata]
 
     # -- the contents of a message
 
@@ -219,7 +218,7 @@ class ChatReader(ReplyReader):
             if key in GOING_BACK:
                 self._kept[key] = join_fields(self._kept.get(key), value)
             elif key not in _MESSAGE:
-                self._envelope.add_beside(key, value)
+                self._beside[key] = join_fields(self._beside.get(key), value)
         self._calls.start_chunk()
         for position, call in enumerate(calls):
             yield from self._call({**call, "index": position} if is_complete else call)
@@ -412,10 +411,16 @@ class ChatReader(ReplyReader):
         if reason == "tool-calls" and names and all(map(self._sent.is_answer, names)):
             reason = "stop"
         detail = None if _CHAT.get(self._reason or "") == reason else self._reason
-        metadata = self._envelope.metadata(detail)
+        groq = self._fields.get("x_groq")
+        if is_object(groq) and not self._fields.get("usage"):  # Groq's streams contain the usage in this field
+            self._fields["usage"] = groq.pop("usage", None)
+        choice = {key: value for key, value in self._choice.items() if not _is_nothing(value)}
+        message = {key: value for key, value in self._beside.items() if not _is_nothing(value)}
+        more = {**choice, "message": message or None, "finish_reason": detail or None}
         if not (self._reason or parts or self._has_content):
             raise failure_of("the answer is empty, and the server states no reason")
-        usage = usage_of(self._envelope.usage)
+        metadata = finish_metadata(self._fields, _FORMAL, **more)
+        usage = usage_of(self._fields.get("usage"))
         return [*parts, Finish(reason, usage, refusal_of(reason, refusal), metadata=metadata)]
 
     def _last_parts(self) -> Iterable[StreamPart]:
@@ -493,51 +498,6 @@ _MESSAGE: Final = frozenset(
 )
 _FORMAL: Final = frozenset(("id", "object", "created", "model", "choices", "citations", "search_results", "usage"))
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
-
-
-@final
-class _Envelope:
-    """The data outside the messages of an answer: its usage and unknown fields of all chunks."""
-
-    def __init__(self) -> None:
-        self._fields: dict[str, Any] = {}
-        self._choice: dict[str, Any] = {}
-        self._message: dict[str, Any] = {}
-
-    @property
-    def usage(self) -> object:
-        """The token counts. Groq's streams contain them in a separate field."""
-        own = self._fields.get("x_groq")
-        return self._fields.get("usage") or (own.get("usage") if is_object(own) else None)
-
-    def add(self, chunk: Item) -> None:
-        """Store the last non-null value of each field of a chunk."""
-        for key, value in chunk.items():
-            if key == "x_groq":
-                self._fields[key] = join_fields(self._fields.get(key), value)
-            elif value is not None and key != "obfuscation":
-                self._fields[key] = value
-
-    def add_choice(self, choice: Item) -> None:
-        """Store the fields of a choice except its message. Append to fields that are lists."""
-        for key, value in choice.items():
-            if key not in ("index", "delta", "message", "finish_reason"):
-                self._choice[key] = join_fields(self._choice.get(key), value)
-
-    def add_beside(self, key: str, value: object) -> None:
-        """Store a field of the message."""
-        self._message[key] = join_fields(self._message.get(key), value)
-
-    def metadata(self, reason: str | None) -> dict[str, Any]:
-        """Return the metadata of the `Finish`. It contains the server's reason if that is more specific."""
-        choice = {key: value for key, value in self._choice.items() if not _is_nothing(value)}
-        message = {key: value for key, value in self._message.items() if not _is_nothing(value)}
-        fields = {**self._fields, "usage": self.usage}
-        groq = fields.get("x_groq")
-        if is_object(groq) and not self._fields.get("usage"):
-            fields["x_groq"] = {key: value for key, value in groq.items() if key != "usage"}
-        more = {**choice, "message": message or None, "finish_reason": reason or None}
-        return finish_metadata(fields, _FORMAL, **more)
 
 
 def join_fields(before: Any, value: Any) -> Any:

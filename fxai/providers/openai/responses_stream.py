@@ -27,14 +27,7 @@ from fxai.messages.errors import error_in
 from fxai.messages.part import (
     AnyPart,
     Part,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    ResponseMetadata,
     StreamPart,
-    TextDelta,
-    TextEnd,
-    TextStart,
     ToolCall,
     ToolParamsDelta,
     ToolParamsEnd,
@@ -42,8 +35,7 @@ from fxai.messages.part import (
     ToolResult,
 )
 from fxai.messages.response import stream_of
-from fxai.models.structured_output import AnswerWriter
-from fxai.providers.http.reply import ReplyReader, cut, failure_of
+from fxai.providers.http.reply import Blocks, ReplyReader, cut, failure_of, reasoning_blocks, text_blocks
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.reply import (
     Item,
@@ -71,109 +63,6 @@ from fxai.providers.openai.tool_calls import (
     media_type,
 )
 from fxai.schema.data import is_object
-
-
-@final
-class Blocks:
-    """The text or the reasoning of a stream. Each block has one start, any number of pieces, and one end.
-
-    >>> blocks = text_blocks()
-    >>> [part.type for part in (*blocks.write("0", "Good "), *blocks.write("0", "day."), *blocks.close("0"))]
-    ['text-start', 'text-delta', 'text-delta', 'text-end']
-    """
-
-    __slots__ = ("_converted", "_delta", "_end", "_start", "_texts", "_writers")
-
-    def __init__(
-        self,
-        start: Callable[..., StreamPart],
-        delta: Callable[[str, str], StreamPart],
-        end: Callable[..., StreamPart],
-    ) -> None:
-        self._start = start
-        self._delta = delta
-        self._end = end
-        self._texts: dict[str, list[str]] = {}
-        self._writers: dict[str, AnswerWriter | None] = {}  # of answers whose form differs from the requested schema
-        self._converted: set[str] = set()  # the blocks with pieces of an answer that a writer converted
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of open blocks."""
-        return tuple(self._texts)
-
-    def open(self, id_: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
-        """Return the start of a block, or [] if the block is open."""
-        if id_ in self._texts:
-            return []
-        self._texts[id_] = []
-        return [self._start(id_, metadata=metadata or {})]
-
-    def write(self, id_: str, delta: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
-        """Return a piece of a block. The start precedes the first piece."""
-        parts = self.open(id_, metadata)
-        if delta:
-            self._texts[id_].append(delta)
-            parts.append(self._delta(id_, delta))
-        return parts
-
-    def hold(self, id_: str, delta: str) -> list[StreamPart]:
-        """Delay a piece of a block until its end. Return only the start if the block is new."""
-        parts = self.open(id_)
-        self._texts[id_].append(delta)
-        return parts
-
-    def convert(self, id_: str, delta: str, make: Callable[[], AnswerWriter | None]) -> list[StreamPart]:
-        """Convert a piece of an answer. Without a writer, or before its first text, delay the piece."""
-        if id_ not in self._writers:
-            self._writers[id_] = make()
-        writer = self._writers[id_]
-        written = "" if writer is None else writer.feed(delta)
-        if writer is None or not writer.has_written:
-            return self.hold(id_, delta)
-        parts = self.open(id_)
-        if id_ not in self._converted:
-            self._converted.add(id_)
-            self._texts[id_].clear()
-        return [*parts, *self.write(id_, written)]
-
-    def end_answer(self, id_: str, text: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
-        """Return the end of an answer: after its converted pieces, or with its whole text instead of delayed pieces."""
-        if id_ in self._converted:
-            return self.close(id_, metadata=metadata)
-        return self.replace(id_, text, metadata)
-
-    def is_converted(self, id_: str) -> bool:
-        """Return whether the text of a block contains converted pieces."""
-        return id_ in self._converted
-
-    def text(self, id_: str) -> str:
-        """Return the text of a block until now."""
-        return "".join(self._texts.get(id_, ()))
-
-    def close(self, id_: str, whole: str | None = None, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
-        """Return the end of a block. If `whole` is set, return the missing piece before the end."""
-        written = self.text(id_)
-        missing = "" if whole is None or not whole.startswith(written) else whole[len(written) :]
-        parts = self.write(id_, missing)
-        del self._texts[id_]
-        return [*parts, self._end(id_, metadata=metadata or {})]
-
-    def replace(self, id_: str, text: str, metadata: Mapping[str, Any] | None = None) -> list[StreamPart]:
-        """Return the end of a block with delayed pieces. The text replaces the pieces."""
-        parts = self.open(id_)
-        self._texts[id_].clear()
-        return [*parts, *self.close(id_, text, metadata)]
-
-
-def text_blocks() -> Blocks:
-    """Create the blocks for the text of a stream."""
-    return Blocks(TextStart, TextDelta, TextEnd)
-
-
-def reasoning_blocks() -> Blocks:
-    """Create the blocks for the reasoning of a stream."""
-    return Blocks(ReasoningStart, ReasoningDelta, ReasoningEnd)
 
 
 def json_piece(text: str) -> str:
@@ -431,7 +320,6 @@ class ResponsesReader(ReplyReader):
         self._shares_index = False
         self._latest: int | str = 0
         self._undecided: list[tuple[StreamItem, Item]] = []  # complete calls; later items show who runs them
-        self._metadata: ResponseMetadata | None = None
         self._ends: list[AnyPart] = []  # the parts that determine how the turn ended
 
     @override
@@ -465,11 +353,11 @@ class ResponsesReader(ReplyReader):
     def _parts(self, kind: str, event: Item) -> Iterable[StreamPart]:
         if kind in _EVENTS:
             yield from _EVENTS[kind](self._item(event, {}), event)
-        elif kind in _FIRST:
-            yield from self._start(_object(event, "response"))
-        elif kind in _TERMINAL:
-            response = _object(event, "response")
-            yield from self._start(response)
+            return
+        response = _object(event, "response")
+        if kind in _FIRST or kind in _TERMINAL:
+            yield from self.begin(metadata_of(response, "created_at"), self._sent.warnings)
+        if kind in _TERMINAL:
             items, started = objects_in(response, "output"), list(self._items)
             last = last_that_goes_on(items)
             for index, one in enumerate(items):  # the events of some items were missing or incomplete
@@ -492,14 +380,6 @@ class ResponsesReader(ReplyReader):
                 self._undecided.append((item, whole))
             else:
                 yield from item.finish(whole)
-
-    def _start(self, response: Item) -> list[StreamPart]:
-        """Return the metadata of the response. Return it again when the server completes it."""
-        metadata, before = metadata_of(response, "created_at"), self._metadata
-        if before is None:
-            self._metadata = metadata
-            return [*self._sent.warnings, metadata]
-        return [metadata] if before.model is None and metadata.model is not None else []
 
     def _item(self, event: Item, item: Item) -> StreamItem:
         """Return the item of an event. Use its ids if the index has an item with them, otherwise the newest item there.
