@@ -148,12 +148,7 @@ class _Page(msgspec.Struct, frozen=True, tag_field="type", tag="model"):
 def facts_from(client: Client, model: str) -> Effect[ModelFacts, AiError]:
     """Return the facts of a model. The values of the endpoint replace the values of the table.
 
-    Args:
-        client: A client of the API.
-        model: The name of the model.
-
-    Fails with:
-        AiError: If the request fails. `InvalidOutputError` if the answer does not describe a model.
+    Fails with `AiError` if the request fails, or if the answer does not describe a model.
     """
     answered = client.get(f"/v1/models/{quote(model, safe='')}", method="read_facts")
 
@@ -165,13 +160,7 @@ def facts_from(client: Client, model: str) -> Effect[ModelFacts, AiError]:
 
 
 def merge(facts: ModelFacts, body: bytes, *, checked: date) -> Result[ModelFacts, InvalidOutputError]:
-    """Replace facts by the values of the endpoint.
-
-    Args:
-        facts: The facts of the table.
-        body: The answer of the endpoint.
-        checked: The date of the answer.
-    """
+    """Replace facts of the table by the values of the endpoint in `body`. `checked` is the date of the answer."""
     try:
         page = msgspec.json.decode(body, type=_Page)
     except JSON_ERRORS as error:

@@ -169,11 +169,7 @@ def reasoning_block(part: ReasoningPart, unsigned: str | None = None) -> dict[st
     """Return the block of reasoning, or None if the server rejects it.
 
     Anthropic accepts only thinking that it signed. Another server with Anthropic's API does not sign its thinking, but
-    requires it in later requests.
-
-    Args:
-        part: The reasoning.
-        unsigned: The model that wrote thinking without a signature and accepts it. None on Anthropic's own host.
+    requires it in later requests: `unsigned` names the model that wrote such thinking.
     """
     own = own_metadata(part.metadata)
     if own.get("redacted_data"):
@@ -495,10 +491,7 @@ class HistoryWriter:
                 self._write_message("user", answers, {})
 
     def history(self, left_out: frozenset[int] = frozenset()) -> History:
-        """Return the history. Later messages do not change the returned value.
-
-        Args:
-            left_out: The thinking blocks to omit, by `id`.
+        """Return the history without the thinking blocks whose `id` is in `left_out`. Later messages do not change it.
 
         Raises `PreparationError` if the history has no message.
         """

@@ -168,15 +168,9 @@ class MessageBlocks:
         self._digest: PrefixDigest | None = None  # of the blocks until now, from the first block without thinking
 
     def parts(self, block: Any, pointer: str, *, is_cut: bool = False) -> list[Part]:
-        """Return the parts of a block.
+        """Return the parts of the block at `pointer`. `is_cut` is True if the end of the message cut the block.
 
-        Args:
-            block: The block.
-            pointer: The location of the block.
-            is_cut: True if the end of the message cut the block.
-
-        Raises:
-            ReplyError: If the block lacks a required field.
+        Raises `ReplyError` if the block lacks a required field.
         """
         kind = text_at(block, "type", pointer)
         self._is_empty = False

@@ -95,11 +95,7 @@ class PrefixDigest:
 
 
 def digest_of(value: Any) -> str:
-    """Return the digest of the system prompt or the tools.
-
-    Args:
-        value: The system prompt, or the tools. The digest ignores marks for the cache.
-    """
+    """Return the digest of the system prompt or the tools. It ignores marks for the cache."""
     return sha256(_encode([_without_marks(one) for one in value] if is_array(value) else value)).hexdigest()[:_LENGTH]
 
 
@@ -172,13 +168,10 @@ class Verdict(msgspec.Struct, frozen=True, eq=False):
 
 
 def check(thoughts: Sequence[Thought], head: Head, messages: str, *, has_remedy: bool) -> Verdict:
-    """Decide which thinking blocks a request can send.
+    """Decide which thinking blocks of a history, from first to last, a request can send.
 
-    Args:
-        thoughts: The thinking blocks of the history, from first to last.
-        head: The head of the request.
-        messages: The digest of all content of the request.
-        has_remedy: True if the request can ask the API to drop blocks that do not fit.
+    `messages` is the digest of all content of the request. `has_remedy` is True if the request can ask the API to drop
+    blocks that do not fit.
     """
     left_out: set[int] = set()
     needs_remedy, previous = False, ""

@@ -223,10 +223,7 @@ def file_id_of(part: FilePart) -> str | None:
 class TokenCounter:
     """A counter of tokens that calls one server. After the server's first refusal, it estimates all counts.
 
-    Args:
-        client: The client that sends the requests.
-        module: The name of the origin in errors.
-        why: The warning of an estimate. It states that the server does not count tokens.
+    `module` is the name of the origin in errors. `why` is the warning of an estimate.
     """
 
     def __init__(self, client: Client, module: str, why: str) -> None:
@@ -245,12 +242,7 @@ class TokenCounter:
     ) -> Effect[TokenCount, AiError]:
         """Return the number of tokens of a request. If the server cannot count them, estimate them and add a warning.
 
-        Args:
-            request: The request to count.
-            path: The path of the server's endpoint, relative to the client's address.
-            encode: An effect that returns the body of the count request.
-            warnings: Warnings for parts of the request that the body omits.
-            headers: Additional headers.
+        `encode` returns the body of the count request. `warnings` are for parts of the request that the body omits.
 
         Fails with:
             AiError: If `encode` fails, if the client cannot reach the server, or if the model is unknown.

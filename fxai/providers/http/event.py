@@ -41,14 +41,9 @@ _Location: TypeAlias = "tuple[Any, Any]"  # the object or array that contains th
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return the value of JSON text. U+FFFD replaces each half of a character.
+    """Return the value of JSON text. U+FFFD replaces each half of a character. A byte order mark is allowed.
 
-    Args:
-        text: The JSON text. A byte order mark is allowed.
-
-    Raises:
-        msgspec.DecodeError: If the text is not JSON.
-        UnicodeDecodeError: If the text is not UTF-8.
+    Raises `msgspec.DecodeError` if the text is not JSON, and `UnicodeDecodeError` if it is not UTF-8.
     """
     try:
         return msgspec.json.decode(text)

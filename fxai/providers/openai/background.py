@@ -88,11 +88,7 @@ _STATE: Final = msgspec.json.Decoder(_Named)
 class BackgroundResponse:
     """A background response with its state and its requests.
 
-    Args:
-        client: The client that sends the requests.
-        options: The settings of waiting.
-        include: The additional data of the response. See the request.
-        response_id: The id of an earlier response. None to start a new response.
+    `include` is additional data of the response, see the request. Without `response_id`, a new response starts.
     """
 
     def __init__(

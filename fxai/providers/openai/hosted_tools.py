@@ -61,14 +61,9 @@ Filter: TypeAlias = ComparisonFilter | CompoundFilter
 
 
 def read_filter(given: Any, location: str) -> Filter:
-    """Read a filter of any kind from a value or from plain data.
+    """Read a filter of any kind from a value or from plain data. `location` is its location for the error message.
 
-    Args:
-        given: A filter or its plain data.
-        location: The location of the filter for the error message, such as `"filters[1]"`.
-
-    Raises:
-        msgspec.ValidationError: If the filter is invalid.
+    Raises `msgspec.ValidationError` if the filter is invalid.
     """
     plain = msgspec.to_builtins(given)
     kind: type[Filter] = CompoundFilter if isinstance(plain, dict) and "filters" in plain else ComparisonFilter

@@ -124,17 +124,10 @@ def facts(model: str) -> ModelFacts:
 def facts_at(
     server: Server, model: str, api: Endpoint, stated: ModelFacts | None = None, *, elsewhere: bool = False
 ) -> ModelFacts:
-    """Return the facts of a model on a server.
+    """Return the facts of the model whose abilities count, on a server.
 
-    Facts from the program have priority over the profile of the server, the table, and the policy. If another server
-    runs an unknown model, it receives every field that the program sets.
-
-    Args:
-        server: The profile of the server.
-        model: The name of the model whose abilities count.
-        api: The API of the request.
-        stated: Facts from the program. A field without a value takes the value of the next source.
-        elsewhere: True if the server is not OpenAI's own server.
+    Facts from the program (`stated`) have priority over the profile of the server, the table, and the policy. If
+    another server than OpenAI's (`elsewhere`) runs an unknown model, it receives every field that the program sets.
 
     >>> from fxai.providers.openai.server import SERVERS
     >>> facts_at(SERVERS["deepseek"], "deepseek-chat", "chat").forced_calls

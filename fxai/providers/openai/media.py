@@ -132,11 +132,7 @@ def _check_image(part: FilePart) -> None:
 
 
 def is_text(part: FilePart) -> bool:
-    """Return True if the bytes of a file are text, such as CSV, Markdown, JSON, or SVG.
-
-    Args:
-        part: The file.
-    """
+    """Return True if the bytes of a file are text, such as CSV, Markdown, JSON, or SVG."""
     return isinstance(part.data, bytes) and TEXT_TYPES.match(part.media_type) is not None
 
 

@@ -303,12 +303,9 @@ class Continuation:
         self._lock = Lock()
 
     def remember(self, items: Sequence[Mapping[str, Any]], response: str, digests: Sequence[bytes] = ()) -> None:
-        """Remember that the answer `response` follows these items of the request and of the answer.
+        """Remember that the answer `response` follows these items, at least one, of the request and of the answer.
 
-        Args:
-            items: The items, at least one.
-            response: The id of the answer.
-            digests: The digests of the first items from `digests_of`, to avoid computing them again.
+        `digests` contains the known digests of the first items from `digests_of`.
         """
         last = digests_of(items, digests)[-1]
         with self._lock:
@@ -319,12 +316,7 @@ class Continuation:
     def shorten(
         self, items: list[dict[str, Any]], digests: Sequence[bytes] = ()
     ) -> tuple[str, list[dict[str, Any]]] | None:
-        """Return the latest known answer that these items continue and the items after it, or None.
-
-        Args:
-            items: The items of a request.
-            digests: The digests of the first items. See `remember`.
-        """
+        """Return the latest known answer that these items continue and the items after it, or None. See `remember`."""
         known = digests_of(items, digests)
         for index in range(len(items) - 1, 0, -1):
             response = self._known.get(known[index - 1])

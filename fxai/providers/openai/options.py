@@ -105,13 +105,7 @@ def option_fields(
 ) -> dict[str, Any]:
     """Return the fields of the options that all providers share, and add a warning for each option that fxai omits.
 
-    Args:
-        request: The request.
-        facts: The facts of the model.
-        api: The API.
-        notes: The warnings, which this function extends.
-        server: The server.
-        calls: True if the request has function tools.
+    `calls` is True if the request has function tools.
 
     Raises:
         PreparationError: If the API rejects function tools while the model reasons, and the model always reasons.

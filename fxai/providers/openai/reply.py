@@ -94,15 +94,11 @@ def metadata_of(reply: Item, time: str) -> ResponseMetadata:
 
 
 def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[str, Any]:
-    """Return metadata of the end of an answer: all fields without their own place in a response.
+    """Return metadata of the end of an answer: all fields without their own place in a response, and `beside`.
 
     Examples are the service tier, filters, moderation, the cost, and other fields of a server. A stream sends them when
-    it ends. `usage` contains the fields of the usage without their own count.
-
-    Args:
-        reply: The answer.
-        known: The fields that have their own place, or that repeat the request.
-        beside: Other data of the end. The function omits None.
+    it ends. `usage` contains the fields of the usage without their own count. The fields in `known` have their own
+    place or repeat the request.
 
     >>> usage = {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11, "cost": 0.25}
     >>> finish_metadata({"id": "r", "service_tier": "flex", "usage": usage}, ("id",))
@@ -184,9 +180,7 @@ def turn_end(parts: Iterable[AnyPart], otherwise: Callable[[bool], FinishReason]
 def refusal_of(reason: FinishReason, words: str) -> ContentPolicyError | None:
     """Return the reason of a refusal, or None if the turn did not end with a refusal.
 
-    Args:
-        reason: The reason why the turn ended.
-        words: The text of the model. Empty if a filter of the provider ended the turn.
+    The text of the model in `words` is empty if a filter of the provider ended the turn.
     """
     if reason != "content-filter":
         return None
@@ -240,15 +234,9 @@ def with_id(call: ToolCall, location: str) -> ToolCall:
 
 
 def finish_part(data: Item, parts: Iterable[AnyPart], refusal: str = "") -> Finish:
-    """Return the finish of a response with these parts.
+    """Return the finish of a response with these parts. `refusal` is the text of a refusal in a stream.
 
-    Args:
-        data: The response.
-        parts: The parts of the response.
-        refusal: The text of a refusal in a stream.
-
-    Raises:
-        ReplyError: If the response failed or is unfinished.
+    Raises `ReplyError` if the response failed or is unfinished.
     """
     status = data.get("status")
     if status == "failed" or data.get("error"):
@@ -281,18 +269,14 @@ _PLACED: Final = frozenset(
 def item_parts(item: Item, sent: WireRequest, *, went_on: bool = False) -> list[Part]:
     """Return the parts of an item of Responses, in order.
 
-    Args:
-        item: The item.
-        sent: The request of the answer.
-        went_on: True if later items show that the model received the result of this call.
+    `went_on` is True if later items show that the model received the result of this call.
 
     >>> from fxai.messages.prompt import Prompt
     >>> from fxai.models.model_request import ModelRequest
     >>> from fxai.providers.openai.request import prepare_request
     >>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-5.5")
-    >>> content = [{"type": "output_text", "text": "Good day.", "annotations": []}]
-    >>> item_parts({"type": "message", "id": "msg_1", "role": "assistant", "content": content}, sent)
-    [Text(text='Good day.', metadata={'openai': {'id': 'msg_1'}})]
+    >>> item_parts({"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": "Hi"}]}, sent)
+    [Text(text='Hi', metadata={'openai': {'id': 'msg_1'}})]
     """
     kind = kind_of_item(item)
     if kind == "message":

@@ -310,12 +310,7 @@ _WITHOUT_ID: Final = frozenset(OURS) - {"local_shell_call", "computer_call"}
 
 
 def _rules(stored: bool, has_results: bool) -> HistoryRules:
-    """Return the API's rules for a history.
-
-    Args:
-        stored: True if the provider stored its answers.
-        has_results: False for a turn whose calls have no results yet.
-    """
+    """Return the API's rules for a history. `InputWriter` documents the arguments."""
     return HistoryRules(
         name=RESPONSES.name,
         provider=NAME,

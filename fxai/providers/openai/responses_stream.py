@@ -82,15 +82,6 @@ class StreamItem:
     """An item of a stream, from its first event until its end: the received content, and the emitted content.
 
     The id of a block consists of the key of the item and a number.
-
-    >>> from fxai.messages.prompt import Prompt
-    >>> from fxai.models.model_request import ModelRequest
-    >>> from fxai.providers.openai.request import prepare_request
-    >>> sent = prepare_request(ModelRequest(Prompt.make("Add.")), model="gpt-5.5")
-    >>> item = StreamItem("0", text_blocks(), reasoning_blocks(), sent)
-    >>> call = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": ""}
-    >>> [part.type for part in (*item.start(call), *item.params_delta({"delta": "{}"}), *item.finish(call))]
-    ['tool-params-start', 'tool-params-delta', 'tool-params-end', 'tool-call']
     """
 
     __slots__ = (

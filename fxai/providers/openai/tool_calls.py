@@ -149,10 +149,8 @@ def unwrap_parallel(name: str, params: Any) -> list[tuple[str, Any]] | None:
     request has this name.
 
     >>> wrapped = {"tool_uses": [{"recipient_name": "functions.add", "parameters": {"a": 1}}]}
-    >>> unwrap_parallel("multi_tool_use.parallel", wrapped)
-    [('add', {'a': 1})]
-    >>> unwrap_parallel("add", wrapped) is None
-    True
+    >>> unwrap_parallel("multi_tool_use.parallel", wrapped), unwrap_parallel("add", wrapped)
+    ([('add', {'a': 1})], None)
     """
     uses = params.get("tool_uses") if is_object(params) else None
     if name not in _WRAPPERS or not is_array(uses) or not uses:
