@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, Final, final
@@ -114,26 +115,6 @@ _TYPES: Final[tuple[ThinkingType, ...]] = ("adaptive", "disabled", "enabled", "b
 
 
 @final
-class _Support(msgspec.Struct, frozen=True):
-    supported: bool = False
-
-
-@final
-class _Thinking(msgspec.Struct, frozen=True):
-    supported: bool = False
-    types: dict[str, _Support] = {}
-
-
-@final
-class _Capabilities(msgspec.Struct, frozen=True):
-    image_input: _Support | None = None
-    pdf_input: _Support | None = None
-    structured_outputs: _Support | None = None
-    thinking: _Thinking | None = None
-    effort: dict[str, Any] | None = None
-
-
-@final
 class _Page(msgspec.Struct, frozen=True, tag_field="type", tag="model"):
     """The fields of the endpoint's answer that fxai reads."""
 
@@ -142,7 +123,7 @@ class _Page(msgspec.Struct, frozen=True, tag_field="type", tag="model"):
     retires_at: datetime | None = None
     max_input_tokens: int | None = None
     max_tokens: int | None = None
-    capabilities: _Capabilities | None = None
+    capabilities: dict[str, Any] | None = None
 
 
 def facts_from(client: Client, model: str) -> Effect[ModelFacts, AiError]:
@@ -170,28 +151,29 @@ def merge(facts: ModelFacts, body: bytes, *, checked: date) -> Result[ModelFacts
     return Success(msgspec.structs.replace(facts, **stated, sources=sources))
 
 
+def _supported(given: Any, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that an object of the endpoint marks as supported."""
+    return tuple(one for one in names if is_object(it := given.get(one)) and it.get("supported") is True)
+
+
 def _values(page: _Page) -> dict[str, Any]:
     """Return the fields of ModelFacts that a page states. All other fields are None."""
-    can = page.capabilities or _Capabilities()
-    structured = None if can.structured_outputs is None else can.structured_outputs.supported
+    can = {name: one for name, one in (page.capabilities or {}).items() if is_object(one)}
+    supported = {name: bool(_supported(can, (name,))) for name in can}
     is_dated = page.created_at is not None and page.created_at.year > 1970  # the epoch means an unknown date
     values: dict[str, Any] = {
         "released": page.created_at.date() if is_dated and page.created_at is not None else None,
         "retires": None if page.retires_at is None else page.retires_at.date(),
         "max_input_tokens": page.max_input_tokens,
         "max_output_tokens": page.max_tokens,
-        "structured_output": structured,
-        "strict_tools": structured,
+        "structured_output": supported.get("structured_outputs"),
+        "strict_tools": supported.get("structured_outputs"),
+        "reasons": supported.get("thinking"),
     }
-    if can.image_input is not None and can.pdf_input is not None:
-        media = (("image", can.image_input), ("pdf", can.pdf_input))
-        values["inputs"] = ("text", *(kind for kind, support in media if support.supported))
-    if can.thinking is not None:
-        values["reasons"] = can.thinking.supported
-        types = can.thinking.types
-        values["thinking"] = tuple(one for one in _TYPES if one in types and types[one].supported)
-    if can.effort is not None:
-        supports = {one: can.effort.get(one) for one in EFFORTS}
-        supported = (one for one, it in supports.items() if is_object(it) and it.get("supported") is True)
-        values["efforts"] = {"messages": tuple(supported)}
+    if "image_input" in can and "pdf_input" in can:
+        values["inputs"] = ("text", *(kind for kind in ("image", "pdf") if supported[f"{kind}_input"]))
+    if "thinking" in can:
+        values["thinking"] = _supported(can["thinking"].get("types") or {}, _TYPES)
+    if "effort" in can:
+        values["efforts"] = {"messages": _supported(can["effort"], EFFORTS)}
     return values

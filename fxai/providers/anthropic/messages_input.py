@@ -339,6 +339,7 @@ class History(msgspec.Struct, frozen=True):
 
 
 _NO_TOOLS: Final[frozenset[str]] = frozenset()
+_SYSTEM: Final = "<system>\n{}\n</system>"  # a system message in a user message
 _NO_MESSAGE: Final = "nothing to answer: the prompt has only system messages and blank messages. Add a user message."
 _BY_NAME: Final = "mid-conversation-tool-changes-2026-07-01"
 _BY_VALUE: Final = "inline-tools-2026-09-15"
@@ -543,7 +544,7 @@ class HistoryWriter:
             return
         self._changes.leave(message)
         if self._messages:  # the head was sent before; changing it would break the prefix
-            marked = [{**block, "text": _mark_system(block["text"])} for block in blocks]
+            marked = [{**block, "text": _SYSTEM.format(block["text"])} for block in blocks]
             self._write_message("user", marked, {})
         else:
             self._system += blocks
@@ -634,11 +635,6 @@ class HistoryWriter:
         return msgspec.structs.replace(part, result=references) if references else part
 
 
-def _mark_system(text: str) -> str:
-    """Mark the text of a system message for a user message, if the model supports no system message there."""
-    return f"<system>\n{text}\n</system>"
-
-
 def _thoughts(made: Sequence[tuple[AssistantContent, dict[str, Any]]], messages: str) -> Iterator[Thought]:
     """Yield the thinking blocks of an answer with the digests of the content before them."""
     within, is_first = PrefixDigest(), True
@@ -676,7 +672,7 @@ def _demote(messages: list[dict[str, Any]], notes: list[str]) -> tuple[frozenset
             definitions = [block["tool"]["definition"] for block in content if "definition" in block.get("tool", {})]
             added.update(str(definition["name"]) for definition in definitions)
             texts = [block for block in content if block["type"] == "text"]
-            role, content = "user", [{**block, "text": _mark_system(block["text"])} for block in texts]
+            role, content = "user", [{**block, "text": _SYSTEM.format(block["text"])} for block in texts]
         _append(kept, role, content)
     notes.append("a system message became part of a user message: the model's answer does not follow it")
     return frozenset(added), kept

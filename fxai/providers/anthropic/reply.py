@@ -214,8 +214,8 @@ class MessageBlocks:
                 id_, name = text_at(block, "id", pointer), self.name_of(block, pointer)
                 self._names[id_] = name
                 params = block.get("input")
-                broken, metadata = _unread(params), _extras(block, "type", "name", "caller", "server_name")
-                params = params if broken is None else None
+                broken = params.text if isinstance(params, Unread) else None
+                params, metadata = None if broken else params, _extras(block, "type", "name", "caller", "server_name")
                 about: dict[str, Any] = {"params_text": broken, "metadata": metadata}
                 return [ToolCall(id_, name, params, provider_executed=True, **about)]
             case _ if kind.endswith("_tool_result"):
@@ -294,7 +294,7 @@ class MessageBlocks:
         wire = text_at(block, "name", pointer)
         params = block.get("input")
         params = input_of(params) if isinstance(params, str) else params
-        broken = _unread(params)
+        broken = params.text if isinstance(params, Unread) else None
         answer = self._sent.answer
         if answer is not None and wire == answer.tool:
             self._has_answer = True
@@ -345,10 +345,6 @@ def input_of(text: str) -> Any:
         return read_json(text) if text.strip() else {}
     except JSON_ERRORS:
         return Unread(text)
-
-
-def _unread(params: Any) -> str | None:
-    return params.text if isinstance(params, Unread) else None
 
 
 _HELD: Final = frozenset(

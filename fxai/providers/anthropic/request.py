@@ -53,7 +53,6 @@ from fxai.providers.anthropic.thinking_binding import (
     Head,
     check,
     digest_of,
-    digest_of_tools,
 )
 from fxai.providers.anthropic.tool_encoding import MOST, check_marks, cost_of, prepare_tools
 from fxai.schema.data import is_object
@@ -330,7 +329,8 @@ class _Writing:
     def bind(self, model: str, options: RequestOptions) -> None:
         """Omit thinking that belongs to another prefix."""
         body: dict[str, Any] = {**self.body, **options.fields, **options.extra_body}
-        head = Head(model, digest_of(body.get("system", ())), digest_of_tools(body.get("tools", ())))
+        tools = sorted(body.get("tools", ()), key=lambda one: str(one.get("name")))
+        head = Head(model, digest_of(body.get("system", ())), digest_of(tools))
         thinking: Any = body.get("thinking", _ADAPTIVE)
         has_remedy = (
             self._facts.binding_remedy == "drop_block" and is_object(thinking) and thinking.get("type") == "adaptive"
@@ -368,7 +368,8 @@ class _Writing:
     def _free(self, fields: dict[str, Any], why: str) -> None:
         """Let the model decide about calls, because it rejects a forced call."""
         self._notes.warn("unsupported-option", "tool_choice", f"tool_choice: fxai sends 'auto', because {why}")
-        fields["tool_choice"] = {"type": "auto", **_one_at_a_time(fields["tool_choice"])}
+        fields["tool_choice"] = {**fields["tool_choice"], "type": "auto"}
+        fields["tool_choice"].pop("name", None)
 
     def _hold(self, answer: AnswerForm, fields: dict[str, Any], *, must: bool) -> None:
         why = self._not_native(answer)
@@ -411,7 +412,7 @@ class _Writing:
         fields["tools"] = [*tools, tool]
         is_open = bool(tools) and choice["type"] == "auto"
         alone = {"type": "tool", "name": name, "disable_parallel_tool_use": True}
-        fields["tool_choice"] = {"type": "any", **_one_at_a_time(choice)} if is_open else alone
+        fields["tool_choice"] = {**choice, "type": "any"} if is_open else alone
 
     def common(self, default: int | None) -> None:
         """Write the options that all providers share, and add a warning for each unsupported option.
@@ -537,7 +538,3 @@ class _Writing:
 
 def _forces(choice: Any) -> bool:
     return is_object(choice) and choice.get("type") in ("any", "tool")
-
-
-def _one_at_a_time(choice: dict[str, Any]) -> dict[str, Any]:
-    return {key: choice[key] for key in ("disable_parallel_tool_use",) if key in choice}

@@ -20,7 +20,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, final
 
@@ -95,13 +95,8 @@ class PrefixDigest:
 
 
 def digest_of(value: Any) -> str:
-    """Return the digest of the system prompt or the tools. It ignores marks for the cache."""
+    """Return the digest of the system prompt or the sorted tools. It ignores marks for the cache."""
     return sha256(_encode([_without_marks(one) for one in value] if is_array(value) else value)).hexdigest()[:_LENGTH]
-
-
-def digest_of_tools(tools: Iterable[Mapping[str, Any]]) -> str:
-    """Return the digest of the tools of a request. Their order has no effect."""
-    return digest_of(sorted((dict(one) for one in tools), key=lambda one: str(one.get("name"))))
 
 
 def fingerprint(block: Mapping[str, Any]) -> str:
