@@ -203,7 +203,7 @@ class _Writer:
 
     def _form(self, form: Form, location: Location) -> str | None:
         if form.values is not None:
-            kept = [value for value in form.values if self.variants.fulfils(form, value, listed=True)]
+            kept = [value for value in form.values if self.variants.admits(location, value)]
             return " | ".join(dict.fromkeys(literal(_json(value)) for value in kept)) or None
 
         simple = not location and self.open[()] > 1
@@ -289,10 +289,11 @@ class _Writer:
 
     def _item_literals(self, form: Form, leading: int) -> list[str] | None:
         """Return the literals of the items of an array, or None if the schema does not list all values."""
-        variants = [] if leading else self.variants.of(self.variants.item(form, 0))
+        location = self.variants.item(form, 0)
+        variants = [] if leading else self.variants.of(location)
         if not variants or any(variant.values is None for variant in variants):
             return None
-        values = [v for one in variants for v in one.values or () if self.variants.fulfils(one, v, listed=True)]
+        values = [v for one in variants for v in one.values or () if self.variants.admits(location, v)]
         return list(dict.fromkeys(literal(_json(value)) for value in values))
 
     def _object(self, form: Form) -> str | None:

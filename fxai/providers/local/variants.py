@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from typing import Any, Final
 
 from fxai.schema.budget import Work
-from fxai.schema.data import identity, is_object, is_same
-from fxai.schema.fault import kind_in
+from fxai.schema.data import identity, is_object
+from fxai.schema.engine import Engine
 from fxai.schema.location import DocumentReader, Location, LocationError, Site
 from fxai.schema.pattern import Matcher, PatternTimeoutError
 
@@ -34,7 +34,6 @@ _REFUSED: Final = {
     "contains": "a grammar cannot require one matching item among others",
     "unevaluatedItems": "a grammar cannot detect which items other keywords evaluate",
 }
-_OPEN: Final = None, False
 _MOST_VARIANTS: Final = 64
 _NAMES_A_STEP: Final = 64
 _REST: Final = "unevaluatedProperties"
@@ -167,49 +166,16 @@ class Variants:
         joined = (_both(a, b) for a, b in product(left, right))
         return [form for form in joined if form.types and form.values != ()]
 
-    # -- listed values
-
     def admits(self, location: Location, value: Any) -> bool:
-        """Return True if ``value`` fulfils any alternative of ``location``."""
-        return any(self.fulfils(form, value) for form in self.of(location))
+        """Return True if ``value`` is valid for each schema of ``location``."""
+        try:
+            return all(self._engine.part(site.schema).takes(value, self.steps) for site in location)
+        except (PatternTimeoutError, ValueError) as broken:
+            raise LocationError(location[0].pointer, "pattern", f"a pattern cannot be matched: {broken}") from None
 
-    def fulfils(self, form: Form, value: Any, *, listed: bool = False) -> bool:
-        """Return True if ``value`` fulfils one alternative. ``listed`` is True for a value that the form lists."""
-        self.steps.take(1, form.pointer)
-        if not listed and form.values is not None and not any(is_same(value, known) for known in form.values):
-            return False
-        kind = kind_in(value)
-        is_whole = kind == "integer" or (kind == "number" and value.is_integer())
-        if not form.types & ({"integer", "number"} if is_whole else {kind}):
-            return False
-        match value:
-            case str():
-                return _is_within(len(value), form.least, form.most) and all(
-                    self._matches(form.pointer, "pattern", pattern, value) for pattern in form.patterns
-                )
-            case bool() | None:
-                return True
-            case int() | float():
-                number, (low, above), (high, below) = Fraction(str(value)), form.low or _OPEN, form.high or _OPEN
-                return (
-                    (low is None or number > Fraction(str(low)) or (not above and value == low))
-                    and (high is None or number < Fraction(str(high)) or (not below and value == high))
-                    and all((number / Fraction(str(step))).denominator == 1 for step in form.steps)
-                )
-            case list():
-                items: list[Any] = [*value]
-                return (
-                    _is_within(len(items), form.least_items, form.most_items)
-                    and not (form.unique and len(set(map(identity, items))) < len(items))
-                    and all(self.admits(self.item(form, index), item) for index, item in enumerate(items))
-                )
-            case _:
-                return (
-                    _is_within(len(value), form.least_members, form.most_members)
-                    and all(name in value for name in form.required)
-                    and all(self.admits(self.key(form), name) for name in value)
-                    and all(self.admits(self.member(form, name), item) for name, item in value.items())
-                )
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self.root[0].schema)
 
 
 def _own_form(site: Site) -> Form:
@@ -325,7 +291,3 @@ def _tighter(a: tuple[Any, bool] | None, b: tuple[Any, bool] | None, *, above: b
     if a[0] == b[0]:
         return a[0], a[1] or b[1]
     return max(a, b) if above else min(a, b)
-
-
-def _is_within(size: int, least: int, most: int | None) -> bool:
-    return least <= size and (most is None or size <= most)
