@@ -14,8 +14,8 @@ from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai import Api
 from fxai.providers.openai.chat_reply import ChatReader
+from fxai.providers.openai.reply import ResponsesReader
 from fxai.providers.openai.responses_input import reply_items
-from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.schema import JsonSchema
 from fxai.testing.strategies import instances, json_values
 from fxai.tools import Tool

@@ -47,6 +47,7 @@ from fxai.providers.openai.reply import (
     Item,
     as_object,
     finish_metadata,
+    json_piece,
     metadata_of,
     objects_in,
     parse_object,
@@ -55,7 +56,6 @@ from fxai.providers.openai.reply import (
     usage_of,
 )
 from fxai.providers.openai.request import WireRequest
-from fxai.providers.openai.responses_stream import json_piece
 from fxai.providers.openai.tool_calls import (
     ChatCall,
     ChatCalls,

@@ -46,10 +46,9 @@ from fxai.providers.openai.background import Background, BackgroundResponse
 from fxai.providers.openai.chat_reply import ChatReader, read_chat
 from fxai.providers.openai.known_models import facts_at
 from fxai.providers.openai.options import NAME
-from fxai.providers.openai.reply import parse_object, read_responses
+from fxai.providers.openai.reply import ResponsesReader, parse_object, read_responses
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_items
-from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, Server, server_at, server_of
 from fxai.providers.openai.tool_calls import is_refused_call
 from fxai.providers.openai.tool_encoding import Api

@@ -17,7 +17,7 @@ from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.http import read_events
 from fxai.providers.openai.chat_reply import ChatReader
-from fxai.providers.openai.responses_stream import ResponsesReader
+from fxai.providers.openai.reply import ResponsesReader
 from tests.kit.every import every
 from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_events, chat_reply, events, reply
 from tests.kit.trials import examples

@@ -9,7 +9,7 @@ from typing import Any
 from fxai.messages import Prompt, Response, ToolMessage, ToolResultPart
 from fxai.models import ModelRequest
 from fxai.providers import openai
-from fxai.providers.openai.responses_stream import ResponsesReader
+from fxai.providers.openai.reply import ResponsesReader
 from fxai.tools import Tool
 from tests.kit.every import every
 

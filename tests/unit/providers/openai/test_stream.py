@@ -28,7 +28,7 @@ from fxai.providers import openai
 from fxai.providers.http.reply import failure_of
 from fxai.providers.openai import Api
 from fxai.providers.openai.chat_reply import ChatReader
-from fxai.providers.openai.responses_stream import ResponsesReader
+from fxai.providers.openai.reply import ResponsesReader
 from fxai.schema import JsonSchema
 from fxai.tools import Tool
 from tests.kit.every import every
