@@ -41,6 +41,7 @@ from fxai.models.prepared_tools import (
 from fxai.providers.anthropic.known_models import TABLE
 from fxai.providers.anthropic.options import Ephemeral
 from fxai.schema.data import is_array, is_object
+from fxai.schema.location import walk
 from fxai.schema.request_form import MESSAGES
 from fxai.schema.strict import ANTHROPIC, resolve_strict
 from fxai.tools.annotation import (
@@ -90,22 +91,9 @@ MOST: Final = Cost(tools=20, optional=24, unions=16)
 
 def cost_of(document: Any) -> Cost:
     """Return the size of a strict schema."""
-    schemas = list(_schemas(document))
+    schemas = [one.schema for one in walk(document)]
     optional = sum(name not in one.get("required", ()) for one in schemas for name in one.get("properties", ()))
     return Cost(1, optional, sum("anyOf" in one or is_array(one.get("type")) for one in schemas))
-
-
-def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
-    if not is_object(schema):
-        return
-    yield schema
-    inner = [schema.get("items")]
-    for keyword in ("properties", "$defs", "definitions"):
-        inner += schema.get(keyword, {}).values()
-    for keyword in ("anyOf", "allOf"):
-        inner += schema.get(keyword, [])
-    for one in inner:
-        yield from _schemas(one)
 
 
 def within(forms: Sequence[ToolForm], provided: int, notes: Notes) -> list[ToolForm]:

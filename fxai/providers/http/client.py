@@ -444,7 +444,7 @@ class Line:
             return error.answer
         body: list[bytes] = []
         try:
-            is_complete = await _read(response, _LARGEST, body)
+            is_complete = await _read(response.aiter_bytes(), _LARGEST, body)
         finally:
             await response.aclose()
         if not is_complete:
@@ -535,7 +535,7 @@ class Line:
             raise ReplyError(unexpected_redirect(response))
         read: list[bytes] = []
         with suppress(Exception), move_on_after(_ERROR_TIME):  # the status is enough if the body cannot be read
-            await _read(response, _LARGEST_ERROR, read)
+            await _read(response.aiter_bytes(), _LARGEST_ERROR, read)
         body = self._redact(b"".join(read), call)
         if status >= 400 and call.reads_error is not None and call.reads_error(body):
             raise _ErrorAnswerError(HttpResponse(status, (), body))
@@ -602,12 +602,8 @@ class _EventReading:
     async def _rest(self, first: bytes) -> bytes:
         """Return the whole body, including the bytes `first`."""
         body = [first]
-        size = len(first)
-        while (piece := await self._following_bytes()) is not None:
-            body.append(piece)
-            size += len(piece)
-            if size > _LARGEST:
-                raise form_error(f"the answer is larger than {_LARGEST} bytes")
+        if self._pieces is not None and not await _read(self._pieces, _LARGEST - len(first), body):
+            raise form_error(f"the answer is larger than {_LARGEST} bytes")
         return b"".join(body)
 
     async def _following_bytes(self) -> bytes | None:
@@ -680,10 +676,8 @@ def _fits(accept: str, kind: str) -> bool:
     return accept in ("*/*", kind) or (accept == JSON and kind.startswith("application/") and kind.endswith("+json"))
 
 
-async def _read(response: httpx2.Response, largest: int, read: list[bytes]) -> bool:
-    """Append the pieces of the decompressed body to `read`. Return True if the body has at most `largest` bytes."""
-    left = largest
-    pieces = response.aiter_bytes()
+async def _read(pieces: AsyncGenerator[bytes, None], left: int, read: list[bytes]) -> bool:
+    """Append the pieces of a decompressed body to `read`. Return True if they have at most `left` bytes."""
     async for piece in pieces:
         left -= len(piece)
         if left < 0:

@@ -117,7 +117,8 @@ class ChatWriter:
                         content = [{"type": "text", "text": message.content, **cached}] if cached else message.content
                         self.items.append({"role": self._role, "content": content})
                     for name in message.removed_tools:
-                        self._note_loss(f"the removal of the tool {name!r}", "it cannot remove tools")
+                        removal = f"the removal of the tool {name!r}"
+                        self.notes.warn_once(self._explain(removal, "it cannot remove tools"))
                 case "user":
                     self.user(message)
                 case "assistant":
@@ -129,7 +130,7 @@ class ChatWriter:
         """Return the cache marks of a part or a message. Add a warning for marks that the server does not accept."""
         own = marks(source, "prompt_cache_breakpoint", "cache_control")
         if "cache_control" in own and not self._server.cache_marks:
-            self._note_loss("the cache mark `cache_control`", "it accepts no marks")
+            self.notes.warn_once(self._explain("the cache mark `cache_control`", "it accepts no marks"))
         return {key: one for key, one in own.items() if key != "cache_control" or self._server.cache_marks}
 
     def user(self, message: UserMessage) -> None:
@@ -282,9 +283,6 @@ class ChatWriter:
             why = f"{self._server.name} accepts no documents in Chat Completions. Pass its text or images of its pages."
             raise PreparationError(InvalidUserInputError(f"cannot send a file ({part.media_type}): {why}"))
         return {**chat_file(part, self._files), **self._cache(part)}
-
-    def _note_loss(self, what: str, why: str) -> None:
-        self.notes.warn_once(self._explain(what, why))
 
     def _explain(self, what: str, why: str) -> str:
         return f"{what} is not sent to {CHAT.name if self._server.name == 'openai' else self._server.name}: {why}"

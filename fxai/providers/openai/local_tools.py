@@ -6,7 +6,7 @@ The tools exist on Responses. Chat Completions supports only `custom`.
 (True, False)
 """
 
-# The type variable of failures needs a default for the argument that callers omit.
+# The type variables of results and failures need defaults for the arguments that callers omit.
 # pyright: reportInvalidTypeVarUse=false
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _P = TypeVar("_P")
-_S = TypeVar("_S")
+_S = TypeVar("_S", default=str)
 _F = TypeVar("_F", default=Never)
 
 
@@ -328,27 +328,19 @@ class _Custom(Setting, frozen=True):
 
 @overload
 def custom(
-    name: str, *, format: Grammar | None = None, failure: type[_F] | Schema[_F] = ..., **options: Unpack[ToolOptions]
-) -> Tool[str, str, _F]: ...
-@overload
-def custom(
     name: str,
     *,
     format: Grammar | None = None,
-    success: type[_S] | Schema[_S],
+    success: type[_S] | Schema[_S] = ...,
     failure: type[_F] | Schema[_F] = ...,
     **options: Unpack[ToolOptions],
 ) -> Tool[str, _S, _F]: ...
 @overload
 def custom(
-    name: str, *, format: Grammar | None = None, failure: TypeForm[_F] = ..., **options: Unpack[ToolOptions]
-) -> Tool[str, str, _F]: ...
-@overload
-def custom(
     name: str,
     *,
     format: Grammar | None = None,
-    success: TypeForm[_S],
+    success: TypeForm[_S] = ...,
     failure: TypeForm[_F] = ...,
     **options: Unpack[ToolOptions],
 ) -> Tool[str, _S, _F]: ...

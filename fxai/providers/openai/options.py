@@ -16,7 +16,7 @@ The member `extra_body` contains fields that only other servers support.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Final
 
 import msgspec
@@ -88,6 +88,8 @@ _FIELDS: Final[Mapping[Api, frozenset[str]]] = {
         "web_search_options",
     },
 }
+# the options that are not fields of the request
+_APART: Final[Mapping[Api, Set[str]]] = {"responses": {_EXTRA, _RESPONSE}, "chat": {_EXTRA}}
 _OURS: Final = frozenset(("model", "input", "messages", "tools", "stream"))
 
 
@@ -197,7 +199,7 @@ def merge_options(
     Raises `PreparationError` if the options are not an object, if they contain fields that the API does not have, or if
     they contain fields that fxai writes from the prompt and the tools.
     """
-    merged, apart = dict(fields), _apart(api)
+    merged = dict(fields)
     for name in dict.fromkeys((NAME, server.name)) if api == "chat" else (NAME,):
         own = options.get(name, {})
         if isinstance(own, msgspec.Struct):
@@ -211,7 +213,7 @@ def merge_options(
             ours = ", ".join(sorted(_OURS))
             raise PreparationError.of(f"{where}[{_EXTRA!r}]", f"must be an object without these fields: {ours}")
         for key, value in [*own.items(), *extra.items()]:
-            if value is None or key in apart:
+            if value is None or key in _APART[api]:
                 continue
             value, before = without_nulls(value), merged.get(key)
             if is_object(before) and is_object(value):
@@ -221,11 +223,6 @@ def merge_options(
             else:
                 merged[key] = value
     return merged
-
-
-def _apart(api: Api) -> set[str]:
-    """Return the options that are not fields of the request."""
-    return {_EXTRA, _RESPONSE} if api == "responses" else {_EXTRA}
 
 
 def asks_usage(options: Mapping[str, Any], server: Server) -> bool:
@@ -255,7 +252,7 @@ def _check(own: Mapping[str, Any], api: Api, server: Server, where: str) -> None
     theirs = frozenset(() if server.options is None else option_names(server.options))
     known = _FIELDS[api] | theirs
     takes_any = server is not COMPATIBLE and server.options is None and server.name != NAME
-    unknown = sorted(key for key in own if (key in _OURS if takes_any else key not in known | _apart(api)))
+    unknown = sorted(key for key in own if (key in _OURS if takes_any else key not in known | _APART[api]))
     names = ", ".join(map(repr, unknown))
     if unknown and _OURS.issuperset(unknown):
         problem = f"fxai sets {names} from the model, the prompt, and the tools. Remove it from the options."

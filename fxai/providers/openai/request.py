@@ -295,11 +295,6 @@ def prepare_prompt(
     return _history(prompt, tools or _NO_TOOLS, Notes(), known, None)[0]
 
 
-def _is_official(known: Profile) -> bool:
-    """Return True if the rules of OpenAI's own host apply to the server."""
-    return known.api == "responses" or known.server.official
-
-
 def _rules(known: Profile) -> RequestRules:
     """Return the rules of the server for every tool."""
     return RESPONSES if known.api == "responses" else CHAT if known.server.official else COMPATIBLE_CHAT
@@ -321,7 +316,7 @@ def _offer(request: ModelRequest, facts: ModelFacts, known: Profile, notes: Note
                 parallel_tool_calls=parallel,
                 cache_marks=known.server.cache_marks,
                 request_rules=_rules(known),
-                strict_keywords=None if _is_official(known) else (),
+                strict_keywords=() if _rules(known) is COMPATIBLE_CHAT else None,
             )
         except NameConflictError as conflict:
             raise PreparationError.of("tools", str(conflict)) from None
@@ -373,7 +368,7 @@ def _format(
 ) -> AnswerForm | None:
     if request.response_schema is None:
         return None
-    keywords = strict_keywords_of(facts) if _is_official(known) else ()
+    keywords = () if _rules(known) is COMPATIBLE_CHAT else strict_keywords_of(facts)
     form = AnswerForm.of(request.response_schema, OPENAI.with_keywords(keywords))
     if known.strict_json_schema is False:
         form = form.loosen()
