@@ -20,7 +20,7 @@ from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
-from fxai.messages.reason import InvalidRequestError, ModelUnavailableError, Reason
+from fxai.messages.reason import ModelUnavailableError, Reason
 from fxai.messages.think_tag import ThinkTags, split_thoughts
 from fxai.models.file_store import FileIndex, FileStore
 from fxai.models.language_model import LanguageModel
@@ -35,19 +35,10 @@ from fxai.providers.anthropic.known_models import facts as facts_by_name
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import MessagesReader, read_message
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
-from fxai.providers.http.client import (
-    Client,
-    ConnectionOptions,
-    HttpResponse,
-    Key,
-    PoolOptions,
-    check_options,
-    key_of,
-    open_client,
-)
+from fxai.providers.http.client import Client, ConnectionOptions, Key, PoolOptions, check_options, key_of, open_client
 from fxai.providers.http.endpoint import FileApi, HttpFileStore, TokenCounter
 from fxai.providers.http.event import FIRST_FIELD
-from fxai.providers.http.reply import ReplyError, read_event_body, stream_reply
+from fxai.providers.http.reply import attempt_reply, read_event_body, stream_reply
 from fxai.providers.http.transport import Secret
 from fxai.tools.identity import NameConflictError
 
@@ -108,21 +99,12 @@ class AnthropicModel(LanguageModel):
             AiError: If fxai cannot encode the request, if the provider rejects it or fails, or if the reply is invalid.
         """
 
-        def post() -> Effect[tuple[Part, ...], AiError]:
-            sent = self._attempt(request, "ask", stream=None)
-            if isinstance(sent, AiError):
-                return fx.fail(sent)
+        def post(sent: PreparedRequest) -> Effect[tuple[Part, ...], AiError]:
             answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
+            error = partial(self._error, "ask")
+            return answered.flat_map(lambda answer: attempt_reply(lambda: read_whole(answer.body, sent), error))
 
-            def read(answer: HttpResponse) -> Effect[tuple[Part, ...], AiError]:
-                try:
-                    return fx.succeed(read_whole(answer.body, sent))
-                except ReplyError as error:
-                    return fx.fail(self._error("ask", error.reason))
-
-            return answered.flat_map(read)
-
-        return fx.suspend(post)
+        return self._prepare(request, "ask", stream=None).flat_map(post)
 
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         """Stream the parts of the model's turn. If the reader stops early, the connection closes.
@@ -131,16 +113,12 @@ class AnthropicModel(LanguageModel):
             AiError: If `ask` would fail, or if the connection cuts the stream. The earlier parts remain valid.
         """
 
-        def start() -> Stream[StreamPart, AiError]:
-            sent = self._attempt(request, "ask_stream", stream=True)
-            if isinstance(sent, AiError):
-                return StreamOf.fail(sent)
+        def start(sent: PreparedRequest) -> Stream[StreamPart, AiError]:
             reader, tags = MessagesReader(sent), None if sent.unsigned is None else ThinkTags(NAME)
             events = self._client.events(_PATH, sent.encoded, headers=sent.headers, method="ask_stream")
-            error = partial(self._error, "ask_stream")
-            return stream_reply(events, reader, error, tags=tags, rest=reader.rest)
+            return stream_reply(events, reader, partial(self._error, "ask_stream"), tags=tags, rest=reader.rest)
 
-        return StreamOf.suspend(start)
+        return StreamOf.unwrap(self._prepare(request, "ask_stream", stream=True).map(start))
 
     @override
     def count(self, request: ModelRequest) -> Effect[TokenCount, AiError]:
@@ -153,14 +131,11 @@ class AnthropicModel(LanguageModel):
             AiError: If `ask` would fail.
         """
 
-        def count() -> Effect[TokenCount, AiError]:
-            sent = self._attempt(request, "count", stream=False)
-            if isinstance(sent, AiError):
-                return fx.fail(sent)
+        def count(sent: PreparedRequest) -> Effect[TokenCount, AiError]:
             body = fx.sync(sent.count_body)
             return self._counter.count(request, f"{_PATH}/count_tokens", body, sent.warnings, sent.headers)
 
-        return fx.suspend(count)
+        return self._prepare(request, "count", stream=False).flat_map(count)
 
     def prepare(self, request: ModelRequest, *, stream: bool | None = False, eager: bool = False) -> PreparedRequest:
         """Prepare a request without sending it. `prepare_request` documents the arguments and errors."""
@@ -171,13 +146,14 @@ class AnthropicModel(LanguageModel):
     def _error(self, method: str, reason: Reason) -> AiError:
         return self._client.redact(AiError(NAME, method, reason))
 
-    def _attempt(self, request: ModelRequest, method: str, *, stream: bool | None) -> PreparedRequest | AiError:
-        try:
-            return self.prepare(request, stream=stream, eager=method == "ask_stream")
-        except PreparationError as error:
-            return AiError(NAME, method, error.reason)
-        except NameConflictError as error:
-            return AiError(NAME, method, InvalidRequestError(parameter="tools", description=str(error)))
+    def _prepare(self, request: ModelRequest, method: str, *, stream: bool | None) -> Effect[PreparedRequest, AiError]:
+        def prepare() -> PreparedRequest:
+            try:
+                return self.prepare(request, stream=stream, eager=method == "ask_stream")
+            except NameConflictError as error:
+                raise PreparationError.of("tools", str(error)) from None
+
+        return attempt_reply(prepare, partial(AiError, NAME, method))
 
 
 def read_whole(body: bytes, sent: PreparedRequest) -> tuple[Part, ...]:

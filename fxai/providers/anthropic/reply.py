@@ -64,6 +64,7 @@ from fxai.providers.http.reply import (
     count_in,
     cut,
     form_error,
+    parse_object,
     reasoning_blocks,
     text_blocks,
     text_in,
@@ -112,13 +113,10 @@ def read_message(data: bytes | str, sent: PreparedRequest) -> tuple[Part, ...]:
     Raises:
         ReplyError: If the body is not a message, or if it is an error.
     """
-    try:
-        message = read_json(data)
-    except JSON_ERRORS as error:
-        raise form_error(f"the reply is not JSON: {error}") from None
-    if is_object(message) and error_in(message, "content") is not None:
+    message = parse_object(data)
+    if error_in(message, "content") is not None:
         raise error_of(message)
-    if not is_object(message) or not is_array(message.get("content")):
+    if not is_array(message.get("content")):
         raise form_error("expected a message with a list of content blocks", "/content")
     blocks = MessageBlocks(sent)
     whole, is_cut = message["content"], message.get("stop_reason") in CUT

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Literal, TypeVar, final
 from urllib.parse import quote, urlencode
 
@@ -26,14 +27,14 @@ from fxai.effects.effect import Effect
 from fxai.messages.errors import AiError, reason_of_status
 from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.part import WarningPart
-from fxai.messages.reason import InvalidOutputError, ModelUnavailableError
+from fxai.messages.reason import ModelUnavailableError
 from fxai.models.file_store import FileIndex, FileStore, Page, UploadedFile, media_type_of, missing_file
 from fxai.models.model_request import ModelRequest
 from fxai.models.token_count import TokenCount, estimate_request, read_count
 from fxai.providers.http.client import Client, HttpResponse
-from fxai.providers.http.reply import ReplyError, form_error
+from fxai.providers.http.reply import attempt_reply, form_error, parse_object
 from fxai.providers.http.transport import Secret
-from fxai.schema.data import JSON_ERRORS, is_array, is_object
+from fxai.schema.data import is_array, is_object
 
 _A = TypeVar("_A")
 _PAGE: Final = "1000"  # files
@@ -192,15 +193,7 @@ class HttpFileStore(FileStore):
 
     def _read(self, answer: HttpResponse, method: str, read: Callable[[Mapping[str, Any]], _A]) -> Effect[_A, AiError]:
         """Read an answer. Fail if it does not describe a file."""
-        try:
-            data: Any = msgspec.json.decode(answer.body)
-            if not is_object(data):
-                raise form_error(f"the answer must be a JSON object, got {type(data).__name__}")
-            return fx.succeed(read(data))
-        except JSON_ERRORS as error:
-            return fx.fail(AiError(self._api.module, method, InvalidOutputError(f"the answer is not JSON: {error}")))
-        except ReplyError as error:
-            return fx.fail(AiError(self._api.module, method, error.reason))
+        return attempt_reply(lambda: read(parse_object(answer.body)), partial(AiError, self._api.module, method))
 
 
 def _is_no_id(file_id: str) -> bool:

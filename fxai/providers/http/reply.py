@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
@@ -33,9 +33,12 @@ from fxai.messages.part import (
 )
 from fxai.messages.reason import InvalidOutputError, NetworkError, Reason
 from fxai.messages.think_tag import ThinkTags
+from fxai.models.prepared_tools import PreparationError
 from fxai.models.structured_output import AnswerWriter
-from fxai.providers.http.event import DONE, WHOLE, Event, JsonEvents, read_events
-from fxai.schema.data import JSON_ERRORS
+from fxai.providers.http.event import DONE, WHOLE, Event, JsonEvents, read_events, read_json
+from fxai.schema.data import JSON_ERRORS, is_object
+
+_A = TypeVar("_A")
 
 
 class ReplyError(Exception):
@@ -51,6 +54,18 @@ class ReplyError(Exception):
         return (ReplyError, (self.reason,))
 
 
+def attempt_reply(f: Callable[[], _A], to_error: Callable[[Reason], AiError]) -> Effect[_A, AiError]:
+    """Return the value of `f`. If it raises a `ReplyError` or a `PreparationError`, fail with its reason."""
+
+    def attempt() -> Effect[_A, AiError]:
+        try:
+            return fx.succeed(f())
+        except (PreparationError, ReplyError) as error:
+            return fx.fail(to_error(error.reason))
+
+    return fx.suspend(attempt)
+
+
 def failure_of(error: object) -> ReplyError:
     """Return the failure of an error in an answer, a choice, or an event. The error is an object or a string."""
     return ReplyError(reason_of_body({"error": error}))
@@ -64,6 +79,28 @@ def form_error(description: str, pointer: str = "") -> ReplyError:
 def cut(before: str) -> ReplyError:
     """Return the error of a stream that ended too early. The earlier parts remain valid."""
     return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
+
+
+def parse_object(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Parse an answer or an event as an object.
+
+    Raises:
+        ReplyError: If the value is not an object.
+    """
+    if not isinstance(reply, bytes | str):
+        return reply
+    try:
+        data = read_json(reply)
+    except JSON_ERRORS as error:
+        raise form_error(f"the answer is not JSON: {error}") from None
+    return as_object(data)
+
+
+def as_object(data: object) -> Mapping[str, Any]:
+    """Return the object. Raises `ReplyError` for another value."""
+    if not is_object(data):
+        raise form_error(f"the answer must be a JSON object, got {type(data).__name__}")
+    return data
 
 
 def text_in(fields: Mapping[str, Any], name: str) -> str | None:

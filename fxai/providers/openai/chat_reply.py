@@ -40,17 +40,24 @@ from fxai.messages.part import (
     ToolParamsEnd,
     ToolParamsStart,
 )
-from fxai.providers.http.reply import ReplyReader, cut, failure_of, form_error, reasoning_blocks, text_blocks
+from fxai.providers.http.reply import (
+    ReplyReader,
+    as_object,
+    cut,
+    failure_of,
+    form_error,
+    parse_object,
+    reasoning_blocks,
+    text_blocks,
+)
 from fxai.providers.openai.chat_input import GOING_BACK, THOUGHTS
 from fxai.providers.openai.options import mark
 from fxai.providers.openai.reply import (
     Item,
-    as_object,
     finish_metadata,
     json_piece,
     metadata_of,
     objects_in,
-    parse_object,
     refusal_of,
     turn_end,
     usage_of,

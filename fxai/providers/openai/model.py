@@ -14,6 +14,7 @@ import struct
 from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any, Final, TypeVar, final
 
@@ -34,19 +35,25 @@ from fxai.models.language_model import LanguageModel
 from fxai.models.model_facts import ModelFacts
 from fxai.models.model_info import ModelInfo
 from fxai.models.model_request import ModelRequest
-from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.models.token_count import TokenCount
 from fxai.providers.http.client import Client, HttpResponse
 from fxai.providers.http.endpoint import TokenCounter
 from fxai.providers.http.event import FIRST_FIELD
-from fxai.providers.http.reply import ReplyError, failure_of, form_error, read_event_body, stream_reply
+from fxai.providers.http.reply import (
+    attempt_reply,
+    failure_of,
+    form_error,
+    parse_object,
+    read_event_body,
+    stream_reply,
+)
 from fxai.providers.openai.account import BASE_URL, MODULE, AccountOptions, address, open_account
 from fxai.providers.openai.background import Background, BackgroundResponse
 from fxai.providers.openai.chat_reply import ChatReader, read_chat
 from fxai.providers.openai.known_models import facts_at
 from fxai.providers.openai.options import NAME
-from fxai.providers.openai.reply import ResponsesReader, parse_object, read_responses
+from fxai.providers.openai.reply import ResponsesReader, read_responses
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_items
 from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, Server, server_at, server_of
@@ -230,13 +237,7 @@ class OpenAIModel(LanguageModel):
         return BackgroundResponse(self._client, sent.background, included, sent.response_id)
 
     def _attempt(self, method: str, f: Callable[[], _A]) -> Effect[_A, AiError]:
-        def attempt() -> Effect[_A, AiError]:
-            try:
-                return fx.succeed(f())
-            except (PreparationError, ReplyError) as error:
-                return fx.fail(self._error(method, error.reason))
-
-        return fx.suspend(attempt)
+        return attempt_reply(f, partial(self._error, method))
 
     def _error(self, method: str, reason: Reason) -> AiError:
         return self._client.redact(AiError(self._module, method, reason))
@@ -537,10 +538,8 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         fields = prepare_embedding(texts, model=self.name, dimensions=self._dimensions, user=self._user)
 
         def read(answer: HttpResponse) -> Effect[Embeddings, AiError]:
-            try:
-                return fx.succeed(read_embeddings(answer.body))
-            except ReplyError as error:
-                return fx.fail(self._client.redact(AiError(MODULE, "embed", error.reason)))
+            to_error = partial(AiError, MODULE, "embed")
+            return attempt_reply(lambda: read_embeddings(answer.body), to_error).map_error(self._client.redact)
 
         return self._client.post("/embeddings", msgspec.json.encode(fields), method="embed").flat_map(read)
 

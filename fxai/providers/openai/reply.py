@@ -48,15 +48,16 @@ from fxai.messages.reason import ContentPolicyError, UnknownError
 from fxai.messages.response import stream_of
 from fxai.models.prepared_tools import without_nulls
 from fxai.providers.http.endpoint import time_of
-from fxai.providers.http.event import read_json
 from fxai.providers.http.reply import (
     Blocks,
     ReplyError,
     ReplyReader,
+    as_object,
     count_in,
     cut,
     failure_of,
     form_error,
+    parse_object,
     reasoning_blocks,
     text_blocks,
     text_in,
@@ -77,34 +78,12 @@ from fxai.providers.openai.tool_calls import (
     last_that_goes_on,
     media_type,
 )
-from fxai.schema.data import JSON_ERRORS, is_array, is_object
+from fxai.schema.data import is_array, is_object
 
 Item: TypeAlias = Mapping[str, Any]
 """An object of an answer, as plain JSON data."""
 
 # -- both APIs
-
-
-def parse_object(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Parse an answer or an event as an object.
-
-    Raises:
-        ReplyError: If the value is not an object.
-    """
-    if not isinstance(reply, bytes | str):
-        return reply
-    try:
-        data = read_json(reply)
-    except JSON_ERRORS as error:
-        raise form_error(f"the answer is not JSON: {error}") from None
-    return as_object(data)
-
-
-def as_object(data: object) -> Item:
-    """Return the object. Raises `ReplyError` for another value."""
-    if not is_object(data):
-        raise form_error(f"the answer must be a JSON object, got {type(data).__name__}")
-    return data
 
 
 def objects_in(item: Item, key: str) -> list[dict[str, Any]]:
