@@ -229,16 +229,16 @@ class EventReader:
             if not (self._pieces or self._data or self._name or self._first):
                 start = self._usual_events(data, start, events)
             found = _LINE_END.search(data, start)
-            if found is None:
-                break
-            self._line_ends(data[start : found.start()], found.end() - found.start(), events)
-            if self.fault is not None:
+            piece = data[start : None if found is None else found.start()]
+            self._pieces.append(piece)
+            self._size += len(piece)
+            if self._size > self._largest:
+                self._fault = InvalidOutputError(f"an event is larger than the limit of {self._largest} bytes")
+            if found is not None and self._fault is None:
+                self._end_line(found.end() - found.start(), events)
+            if found is None or self.fault is not None:
                 return events
             start = found.end()
-        rest = data[start:]
-        if rest:
-            self._keep(rest)
-        return events
 
     def last(self) -> list[Event]:
         """Return the last event if only its blank line is missing. Call this method after the last bytes.
@@ -253,10 +253,9 @@ class EventReader:
         text = "\n".join([*self._data, value.removeprefix(" ")] if field == "data" else self._data)
         if self._fault is not None or not _is_complete(text):
             return []
-        self._pieces.clear()
-        self._data.clear()
-        name, self._name = self._name, ""
-        return [Event(name or "message", text, self._id)]
+        if field != "data":
+            self._pieces.clear()
+        return self.feed(b"\n\n")
 
     def end(self) -> InvalidOutputError | NetworkError | None:
         """End the stream. Return the first error, or the error of an unfinished event, or None."""
@@ -285,16 +284,7 @@ class EventReader:
             start = end
         return start
 
-    def _keep(self, piece: bytes) -> None:
-        self._pieces.append(piece)
-        self._size += len(piece)
-        if self._size > self._largest:
-            self._fault = InvalidOutputError(f"an event is larger than the limit of {self._largest} bytes")
-
-    def _line_ends(self, piece: bytes, end: int, events: list[Event]) -> None:
-        self._keep(piece)
-        if self._fault is not None:
-            return
+    def _end_line(self, end: int, events: list[Event]) -> None:
         line = b"".join(self._pieces)
         self._pieces.clear()
         size = len(line)

@@ -38,11 +38,7 @@ from fxai.schema.pattern import Matcher, PatternError, PatternTimeoutError
 
 @final
 class Bounds(msgspec.Struct, frozen=True):
-    """The limits of a reply if the schema sets no limit.
-
-    ``text``: characters of a string without `maxLength`; ``items``: items of an array without `maxItems`;
-    ``members``: entries of a free map; ``depth``: maximum number of times that a schema contains itself.
-    """
+    """The limits of a reply if the schema sets no limit."""
 
     text: int = 1000
     """Characters of a string without `maxLength`."""
@@ -56,7 +52,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 @final
 class GrammarFailure(msgspec.Struct, frozen=True):
-    """A schema without a grammar: the location as a JSON pointer, the keyword, and the reason."""
+    """A schema without a grammar."""
 
     pointer: str
     """The location in the schema as a JSON pointer."""
