@@ -618,17 +618,7 @@ _MOST_LENGTH: Final = 10**9
 
 
 _ARRAY_KEYWORDS: Final = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems"})
-_OBJECT_KEYWORDS: Final = frozenset(
-    {
-        "properties",
-        "patternProperties",
-        "additionalProperties",
-        "unevaluatedProperties",
-        "propertyNames",
-        "dependentRequired",
-        "dependencies",
-    }
-)
+_OBJECT_KEYWORDS: Final = _MAP_KEYWORDS | {"properties", "unevaluatedProperties", "dependentRequired", "dependencies"}
 
 
 def _required_names(site: Site) -> tuple[str, ...]:

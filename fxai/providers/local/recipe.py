@@ -17,12 +17,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
 from fxai.messages.message import AssistantMessage, Message, ToolMessage, UserMessage
 from fxai.models.prepared_tools import contents_of, file_note
+from fxai.schema.data import is_array, is_object
 
 _THREE_WORDS: Final = r"(?=\w++\s++\w++\s++\w)"
 _END: Final = re.compile(
@@ -321,8 +322,6 @@ def _line(text: str) -> str:
 
 _DEEPEST: Final = 6
 
-_Tree: TypeAlias = "Mapping[str, Any] | list[Any]"
-
 
 def render(text: str) -> str:
     """Format a result for the model. An object or list becomes its values with their keys; empty values are omitted.
@@ -331,7 +330,7 @@ def render(text: str) -> str:
     """
     try:
         value = _inner(json.loads(text))
-        return "; ".join(_lines(value, "", _DEEPEST)) or text if isinstance(value, dict | list) else text
+        return "; ".join(_lines(value, "", _DEEPEST)) or text if _is_tree(value) else text
     except (ValueError, RecursionError):
         return text
 
@@ -339,11 +338,10 @@ def render(text: str) -> str:
 def _inner(value: Any) -> Any:
     """Unwrap a value from JSON strings and from objects with one member."""
     while True:
-        tree = _tree(value)
         if isinstance(value, str) and value.strip()[:1] in ("{", "["):
             value = json.loads(value)
-        elif isinstance(tree, Mapping) and len(tree) == 1:
-            (value,) = tree.values()
+        elif is_object(value) and len(value) == 1:
+            (value,) = value.values()
         else:
             return value
 
@@ -351,30 +349,24 @@ def _inner(value: Any) -> Any:
 def _lines(value: Any, path: str, depth: int) -> Iterator[str]:
     if value is None or value in ({}, [], ""):
         return
-    tree = _tree(value)
-    if tree is None or depth == 0:
+    if depth == 0 or not _is_tree(value):
         yield _with_key(path, _plain(value))
-    elif isinstance(tree, Mapping):
-        for key, member in tree.items():
+    elif is_object(value):
+        for key, member in value.items():
             yield from _lines(member, f"{path} {key}".strip(), depth - 1)
-    elif all(_tree(item) is None for item in tree):
-        yield _with_key(path, ", ".join(map(_plain, tree)))
+    elif not any(map(_is_tree, value)):
+        yield _with_key(path, ", ".join(map(_plain, value)))
     else:
-        for item in tree:
-            flat = _flat(item)
-            yield from _lines(item, path, depth - 1) if flat is None else iter((_with_key(path, flat),))
+        for item in value:
+            if is_object(item) and not any(map(_is_tree, item.values())):
+                members = (f"{key} {_plain(member)}" for key, member in item.items() if member is not None)
+                yield _with_key(path, ", ".join(members))
+            else:
+                yield from _lines(item, path, depth - 1)
 
 
-def _tree(value: Any) -> _Tree | None:
-    return cast("_Tree", value) if isinstance(value, dict | list) else None
-
-
-def _flat(value: Any) -> str | None:
-    """Return an object of plain members as one string, or None for any other value."""
-    tree = _tree(value)
-    if not isinstance(tree, Mapping) or any(_tree(member) is not None for member in tree.values()):
-        return None
-    return ", ".join(f"{key} {_plain(member)}" for key, member in tree.items() if member is not None)
+def _is_tree(value: Any) -> bool:
+    return is_object(value) or is_array(value)
 
 
 def _with_key(path: str, text: str) -> str:
@@ -485,4 +477,4 @@ def _spans(text: str) -> list[Any]:
 
 def _keywords(schema: Any) -> Mapping[str, Any]:
     """Return the keywords of a schema. A boolean schema has no keywords."""
-    return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
+    return schema if is_object(schema) else {}

@@ -69,16 +69,8 @@ _SHARED: Final = frozenset(
 _FIELDS: Final[Mapping[Api, frozenset[str]]] = {
     "responses": _SHARED
     | {
-        *(
-            "access_programs",
-            "background",
-            "background_options",
-            "context_management",
-            "conversation",
-            "image",
-            "include",
-            "instructions",
-        ),
+        *("access_programs", "background", "background_options", "context_management", "conversation", "image"),
+        *("include", "instructions"),
         *("max_output_tokens", "max_tool_calls", "previous_response_id", "prompt", "reasoning", "text", "truncation"),
     },
     "chat": _SHARED
