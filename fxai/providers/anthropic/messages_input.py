@@ -15,8 +15,6 @@ unchanged. A file is sent as bytes, as a URL, or by the id of an upload, which s
 >>> history = writer.history()
 >>> history.system
 [{'type': 'text', 'text': 'Be brief.'}]
->>> [(message["role"], len(message["content"])) for message in history.messages]
-[('user', 2)]
 >>> file_block(FilePart.of_url("image/png", "https://example.org/cat.png"))
 {'type': 'image', 'source': {'type': 'url', 'url': 'https://example.org/cat.png'}}
 """

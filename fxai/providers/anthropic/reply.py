@@ -13,12 +13,6 @@ text once, so the cost is linear in the length of the stream. Blocks can alterna
 >>> reply = b'{"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}'
 >>> [part.type for part in parse_reply(reply, sent).unwrap()]
 ['response-metadata', 'text', 'finish']
->>> reader = MessagesReader(sent)
->>> [part.type for part in reader.read("", '{"type": "message_start", "message": {"id": "msg_1"}}')]
-['response-metadata']
->>> reader.end()
-Traceback (most recent call last):
-fxai.providers.http.reply.ReplyError: ...the stream ended before the message did...
 """
 
 from __future__ import annotations

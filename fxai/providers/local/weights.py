@@ -7,11 +7,6 @@ the key-value pairs before the tensors, as in the GGUF specification (versions 2
 
 >>> DEFAULT.name, DEFAULT.size
 ('gemma-3-270m-q4_k_m.gguf', 253113024)
->>> import struct
->>> def text(value): return struct.pack("<Q", len(value)) + value.encode()
->>> header = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("general.name") + struct.pack("<I", 8) + text("tiny")
->>> describe(header).name
-'tiny'
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 >>> layer("gpt-5.5", api_key="sk-…").__class__.__name__
 'LayerOf'
->>> prepare_embedding(("Hello", "Good day"), model="text-embedding-3-small", dimensions=256)
-{'model': 'text-embedding-3-small', 'input': ['Hello', 'Good day'], 'dimensions': 256}
 >>> read_embeddings(b'{"data": [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}]}').vectors
 ((1.0, 0.0), (0.0, 1.0))
 """

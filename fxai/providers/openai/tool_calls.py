@@ -11,14 +11,6 @@
 >>> called = ToolCallPart(part.id, part.name, part.params, metadata=part.metadata)
 >>> item_of(called, offer) == item
 True
->>> calls = ChatCalls()
->>> call = calls.add({"index": 0, "id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a"'}})
->>> calls.add({"index": 0, "function": {"arguments": ":1}"}}) is call
-True
->>> call.name, call.text
-('add', '{"a":1}')
->>> failed_generation({"failed_generation": '{"name": "add", "arguments": {"b": 1}}'})
-[('add', '{"b":1}')]
 """
 
 from __future__ import annotations
