@@ -23,21 +23,9 @@ import msgspec
 from returns.result import Failure
 
 from fxai.messages.message import Metadata
-from fxai.messages.part import (
-    Finish,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    ResponseMetadata,
-    StreamPart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCall,
-    Usage,
-    WarningPart,
-)
+from fxai.messages.part import Finish, ResponseMetadata, StreamPart, ToolCall, Usage, WarningPart
 from fxai.messages.response import stream_of
+from fxai.providers.http.reply import Blocks, reasoning_blocks, text_blocks
 from fxai.schema.parsing import Limits, parse_json
 
 VERSION: Final = 1
@@ -184,7 +172,7 @@ class Broken(msgspec.Struct, frozen=True):
 class HostReply:
     """A model's turn during its messages: the text until now, and the open part."""
 
-    __slots__ = ("_begun", "_called", "_count", "_dynamic", "_name", "_open", "_text", "warnings")
+    __slots__ = ("_begun", "_called", "_count", "_dynamic", "_name", "_reasoning", "_text", "_texts", "warnings")
 
     warnings: tuple[WarningPart, ...]
     """Warnings for parts of the request that the host did not receive. They precede all other parts."""
@@ -197,7 +185,8 @@ class HostReply:
         self._begun = False
         self._called = False
         self._count = 0
-        self._open: Literal["text", "reasoning"] | None = None
+        self._texts = text_blocks()
+        self._reasoning = reasoning_blocks()
         self._text: list[str] = []
 
     def parts(self, message: Message) -> Iterator[StreamPart | Broken]:
@@ -205,12 +194,12 @@ class HostReply:
         yield from self._start(None)
         match message:
             case Delta(text=text):
-                yield from self._add("text", text)
+                yield from self._add(self._texts, text)
             case HostThought(text=text):
-                yield from self._add("reasoning", text)
+                yield from self._add(self._reasoning, text)
             case HostProgress(message=text, value=value):
                 yield from self._close()
-                yield from self._add("reasoning", text)
+                yield from self._add(self._reasoning, text)
                 extra = {} if value is msgspec.UNSET else {"value": value}
                 yield from self._close({"host": {"type": "progress", **extra}})
             case Called(name=name, params=params):
@@ -236,7 +225,7 @@ class HostReply:
             yield Broken("the text of the result does not start with the earlier pieces")
             return
         if text is not None and text != sent:
-            yield from self._add("text", text[len(sent) :])
+            yield from self._add(self._texts, text[len(sent) :])
         yield from self._close()
         usage = Usage(result.usage.input_tokens, result.usage.output_tokens)
         yield Finish("tool-calls" if self._called else result.finish_reason, usage)
@@ -248,19 +237,16 @@ class HostReply:
             yield ResponseMetadata(model=model or self._name)
         self._begun = True
 
-    def _add(self, kind: Literal["text", "reasoning"], text: str) -> Iterator[StreamPart]:
+    def _add(self, blocks: Blocks, text: str) -> Iterator[StreamPart]:
         """Append text to the open part of this kind. If another part is open, end it and start a new part."""
-        if kind == "text":
+        if blocks is self._texts:
             self._text.append(text)
-        if self._open != kind:
+        if not blocks.ids:
             yield from self._close()
-            self._open, self._count = kind, self._count + 1
-            yield TextStart(str(self._count)) if kind == "text" else ReasoningStart(str(self._count))
-        yield TextDelta(str(self._count), text) if kind == "text" else ReasoningDelta(str(self._count), text)
+            self._count += 1
+        yield from blocks.write(str(self._count), text)
 
     def _close(self, metadata: Metadata | None = None) -> Iterator[StreamPart]:
-        kind, self._open = self._open, None
-        if kind == "text":
-            yield TextEnd(str(self._count))
-        elif kind == "reasoning":
-            yield ReasoningEnd(str(self._count), metadata=metadata or {})
+        for blocks in (self._texts, self._reasoning):
+            for id_ in blocks.ids:
+                yield from blocks.close(id_, metadata=metadata)
