@@ -386,14 +386,6 @@ _NO_CALL: Final = HttpRequest("GET", "", b"", {}, JSON, "")
 
 
 @final
-class _ErrorAnswerError(Exception):
-    """An error whose body `reads_error` accepts as an answer."""
-
-    def __init__(self, answer: HttpResponse) -> None:
-        self.answer = answer
-
-
-@final
 class Line:
     """A pool of connections to one address, with the headers and secrets of its requests. It makes single attempts."""
 
@@ -438,10 +430,7 @@ class Line:
 
     async def whole(self, call: HttpRequest) -> HttpResponse:
         """Return the whole answer."""
-        try:
-            response = await self.start(call)
-        except _ErrorAnswerError as error:
-            return error.answer
+        response = await self.start(call)
         body: list[bytes] = []
         try:
             is_complete = await _read(response.aiter_bytes(), _LARGEST, body)
@@ -449,10 +438,10 @@ class Line:
             await response.aclose()
         if not is_complete:
             raise form_error(f"the answer is larger than {_LARGEST} bytes")
-        headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())
         read = b"".join(body)
         if not response.is_success:
-            return HttpResponse(response.status_code, headers, self._redact(read, call))
+            return HttpResponse(response.status_code, (), self._redact(read, call))
+        headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())
         if call.accept == JSON:
             kind = kind_of(response)
             if kind and not _fits(JSON, kind) and not (starts_json(read) or FIRST_FIELD.match(read)):
@@ -483,11 +472,11 @@ class Line:
         )
         response = await self._pool.send(request, stream=True)
         try:
-            await self._check(response, call)
+            answer = await self._check(response, call)
         except BaseException:
             await response.aclose()
             raise
-        return response
+        return response if answer is None else httpx2.Response(response.status_code, content=answer)
 
     def _url(self, target: str) -> httpx2.URL:
         """Return the address of a call. It appends the path and the query of the call to the base address."""
@@ -524,24 +513,26 @@ class Line:
             fields.update((name.lower(), value) for name, value in headers.items())
         return {name: _field(name, value) for name, value in fields.items()}
 
-    async def _check(self, response: httpx2.Response, call: HttpRequest) -> None:
+    async def _check(self, response: httpx2.Response, call: HttpRequest) -> bytes | None:
+        """Raise the error of an answer. Return the body of an error that `reads_error` accepts, and None otherwise."""
         status = response.status_code
         kind = kind_of(response)
         if status < 300 and (not kind or call.accept in (JSON, EVENTS) or _fits(call.accept, kind)):
-            return
+            return None
         if call.may_be_missing and status in _MISSING:
-            return
+            return None
         if 300 <= status < 400:
             raise ReplyError(unexpected_redirect(response))
         read: list[bytes] = []
         with suppress(Exception), move_on_after(_ERROR_TIME):  # the status is enough if the body cannot be read
             await _read(response.aiter_bytes(), _LARGEST_ERROR, read)
         body = self._redact(b"".join(read), call)
-        if status >= 400 and call.reads_error is not None and call.reads_error(body):
-            raise _ErrorAnswerError(HttpResponse(status, (), body))
-        if status >= 400:
+        if status < 300:
+            raise ReplyError(self.wrong_type(call, kind, body))
+        if call.reads_error is None or not call.reads_error(body):
             raise ReplyError(reason_of_status(status, body, dict(response.headers)))
-        raise ReplyError(self.wrong_type(call, kind, body))
+        await response.aclose()
+        return body
 
 
 def kind_of(response: httpx2.Response) -> str:
@@ -568,10 +559,9 @@ class _EventReading:
         await self.close()
         self._ready.clear()
         self._reader = EventReader()
-        try:
-            self._response = await self._line.start(self.call)
-        except _ErrorAnswerError as error:
-            self._ready.append(Event("error", error.answer.body.decode("utf-8", "replace")))
+        self._response = await self._line.start(self.call)
+        if not self._response.is_success:  # an error that is an answer
+            self._ready.append(Event("error", self._response.content.decode("utf-8", "replace")))
             return
         self._pieces = self._response.aiter_bytes()
         await self._start_body(kind_of(self._response))
