@@ -40,7 +40,6 @@ _HOLD_PAUSE, _LAST_HOLD_PAUSE = 0.005, 0.1  # seconds between two attempts to lo
 _WAIT: Final = 30.0  # seconds to wait for other writers
 _PRIVATE: Final = 0o600
 _OTHERS: Final = 0o077  # the permissions of the group and of other users
-_CAN_NAME: Final = Path("/proc/self/fd")  # gives a name to a file without a name
 # opening a pipe must not wait for its other end, and fxai must not follow links
 _SAFE: Final = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
@@ -106,11 +105,7 @@ def read_file(path: Path) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replace a file on the disk, completely or not at all.
-
-    The temporary copy has no name if the system supports that. Otherwise the next opening removes a copy that a killed
-    process left.
-    """
+    """Replace a file on the disk, completely or not at all. The next opening removes a copy of a killed process."""
     make_folder(path.parent)
     mode = _PRIVATE
     with suppress(FileNotFoundError):
@@ -155,14 +150,9 @@ def write_all(descriptor: int, content: bytes) -> None:
 def create_file(path: Path, content: bytes) -> None:
     """Create a file with this content on the disk. An existing file stays unchanged."""
     make_folder(path.parent)
-    descriptor = _make_unnamed(path.parent, content, _PRIVATE)
-    with suppress(FileExistsError):
-        if descriptor is None:
-            descriptor = _make_file(path, content, _PRIVATE)
-        else:
-            _link(descriptor, path)
-    if descriptor is not None:
-        os.close(descriptor)
+    with _write_copy(path, content, _PRIVATE) as copy, suppress(FileExistsError):
+        if not os.path.lexists(path):  # no other process creates it, because this process has the copy
+            copy.rename(path)
     sync_folder(path.parent)
 
 
@@ -327,15 +317,12 @@ class _RefusedError(OSError):
 def _write_copy(path: Path, content: bytes, mode: int) -> Generator[Path]:
     """Return a context with a copy on the disk. The end of the `with` removes the copy unless the caller moved it."""
     copy = _copy_of(path)
-    descriptor = _make_unnamed(copy.parent, content, mode)
-    if descriptor is None:
-        descriptor = _make_named(copy, content, mode)
+    descriptor = _create_copy(copy)
     try:
-        if not os.fstat(descriptor).st_nlink:
-            for _ in _until(f"another process has written {copy}"):
-                if _link(descriptor, copy):
-                    break
-                _remove_stale_copy(copy)
+        if sys.platform != "win32":
+            os.fchmod(descriptor, mode)  # the umask can have removed permissions of the owner
+        write_all(descriptor, content)
+        os.fsync(descriptor)
         if sys.platform == "win32":
             os.close(descriptor)
         yield copy
@@ -348,71 +335,20 @@ def _write_copy(path: Path, content: bytes, mode: int) -> Generator[Path]:
             os.close(descriptor)
 
 
-def _fill(descriptor: int, content: bytes, mode: int) -> None:
-    """Lock a new file, so that no process removes it as a stale copy, and write it."""
-    if sys.platform != "win32":
-        os.fchmod(descriptor, mode)  # the umask can have removed permissions of the owner
-        for _ in _until("another process has held a new file"):  # to remove it as a stale copy
-            if take_lock(descriptor):
-                break
-    write_all(descriptor, content)
-    os.fsync(descriptor)
-
-
 def _copy_of(path: Path) -> Path:
     if sys.platform == "win32":
         return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     return path.with_name(f".{path.name}.tmp")
 
 
-def _make_unnamed(folder: Path, content: bytes, mode: int) -> int | None:
-    """Return a descriptor of a file without a name, with this content. None if the system has no such files."""
-    if sys.platform != "linux" or not _CAN_NAME.exists():
-        return None
-    try:
-        descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE)
-    except OSError:
-        return None
-    try:
-        _fill(descriptor, content, mode)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _link(descriptor: int, path: Path) -> bool:
-    """Give a name to a file without a name. Return False if another file has the name."""
-    try:
-        # Python follows the link only if a directory descriptor is passed, which the system ignores
-        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _make_file(path: Path, content: bytes, mode: int) -> int:
-    """Create a file with this name and content, and return its descriptor."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, _PRIVATE)
-    try:
-        _fill(descriptor, content, mode)
-    except BaseException:
-        is_ours = _is_at(descriptor, path)
-        os.close(descriptor)
-        if is_ours:
-            path.unlink(missing_ok=True)
-        raise
-    return descriptor
-
-
-def _make_named(path: Path, content: bytes, mode: int) -> int:
-    """Create a file as `_make_file`. Another process can remove it before it is locked."""
-    for _ in _until(f"another process has written {path}"):
+def _create_copy(copy: Path) -> int:
+    """Create and lock a copy, so that no process removes it as stale. Wait while another process writes it."""
+    for _ in _until(f"another process has written {copy}"):
         if sys.platform != "win32":
-            _remove_stale_copy(path)
+            _remove_stale_copy(copy)
         with suppress(FileExistsError):
-            descriptor = _make_file(path, content, mode)
-            if sys.platform == "win32" or _is_at(descriptor, path):
+            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, _PRIVATE)
+            if sys.platform == "win32" or (take_lock(descriptor) and _is_at(descriptor, copy)):
                 return descriptor
             os.close(descriptor)
     raise AssertionError("the pauses end with a TimeoutError")

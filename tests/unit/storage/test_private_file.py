@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from fxai.storage import private_file
 from fxai.storage.private_file import (
     create_file,
     file_name,
@@ -60,15 +59,6 @@ def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     os.umask(before)
 
 
-@pytest.fixture(params=["nameless", "named"])
-def copies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How the copy of a replacement is made: by a system that has files without a name, and by one that has not."""
-    if request.param == "named":
-        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-        monkeypatch.setattr(private_file, "_CAN_NAME", Path("/nowhere"))
-    return str(request.param)
-
-
 def _opened(path: Path) -> None:
     create_file(path, b"")
     os.close(open_file(path))
@@ -94,7 +84,7 @@ makers = pytest.mark.parametrize("make", MAKERS)
 # -- modes
 
 
-@pytest.mark.usefixtures("umask", "copies")
+@pytest.mark.usefixtures("umask")
 @makers
 def test_what_is_made_is_its_owners_alone(make: Callable[[Path], None], tmp_path: Path) -> None:
     """The file has the mode 0600 and each folder around it that was made 0700, whatever the umask."""
@@ -106,7 +96,6 @@ def test_what_is_made_is_its_owners_alone(make: Callable[[Path], None], tmp_path
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.usefixtures("copies")
 def test_a_copy_can_never_be_read_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before its first byte is written it has its mode already."""
     modes: list[int] = []
@@ -295,7 +284,6 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.M
 # -- copies
 
 
-@pytest.mark.usefixtures("copies")
 @pytest.mark.parametrize("read", [True, False])
 def test_what_a_killed_process_left_is_removed(read: bool, tmp_path: Path) -> None:
     """By whoever opens the file next, to read it or to replace it."""
@@ -312,7 +300,6 @@ def test_what_a_killed_process_left_is_removed(read: bool, tmp_path: Path) -> No
     assert path.read_bytes() == (b"old" if read else b"new")
 
 
-@pytest.mark.usefixtures("copies")
 def test_removing_a_file_removes_its_copy(tmp_path: Path) -> None:
     """What is forgotten is forgotten whole; nothing happens where there is nothing."""
     path = tmp_path / "chat.json"
@@ -324,7 +311,6 @@ def test_removing_a_file_removes_its_copy(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("copies")
 def test_a_link_in_the_place_of_a_copy_is_refused(tmp_path: Path) -> None:
     """It is neither followed nor removed."""
     path, copy = tmp_path / "chat.json", tmp_path / ".chat.json.tmp"
@@ -337,7 +323,6 @@ def test_a_link_in_the_place_of_a_copy_is_refused(tmp_path: Path) -> None:
     assert copy.read_bytes() == b"precious"
 
 
-@pytest.mark.usefixtures("copies")
 def test_many_who_replace_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     """Nobody takes the copy that another one writes for one that was left."""
     path = tmp_path / "chat.json"
@@ -365,11 +350,8 @@ def test_many_who_replace_at_once_leave_one_whole_file(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from fxai.storage import private_file
-from fxai.storage.private_file import replace_file
-path, point, kind = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-if kind == "named":
-    private_file._CAN_NAME = Path("/nowhere")
+from fxai.storage.private_file import create_file, replace_file
+path, point, make = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if point == "write":
@@ -378,27 +360,29 @@ if point == "write":
 elif point == "fsync":
     os.fsync = die
 else:
-    Path.replace = die
-replace_file(path, b"the new content")
+    Path.replace = Path.rename = die
+create_file(path, b"new") if make == "create" else replace_file(path, b"the new content")
 """
 
 
 @pytest.mark.slow
-@every("kind", ["nameless", "named"])
-@every("point", ["write", "fsync", "replace"])
-def test_a_process_that_is_killed_leaves_no_copy(point: str, kind: str, tmp_path: Path) -> None:
-    """Nothing at all where the system has files without a name; else what is removed at the next look at the file."""
+@every("make", ["create", "replace"])
+@every("point", ["write", "fsync", "rename"])
+def test_a_process_that_is_killed_leaves_only_a_private_copy(point: str, make: str, tmp_path: Path) -> None:
+    """The next opening of the file removes the copy, and the file is whole or missing."""
     path = tmp_path / "chat.json"
-    replace_file(path, b"the old content")
-    command = [sys.executable, "-c", KILLED, str(path), point, kind]
-    ended = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if make == "replace":
+        replace_file(path, b"the old content")
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(path), point, make], cwd=ROOT, check=False).returncode
     left = {one.name: _mode(one) for one in tmp_path.iterdir() if one != path}
-    content = read_file(path)
+    is_there = path.exists()
+    create_file(path, b"another content")
 
     assert ended == -signal.SIGKILL
-    assert set(left.items()) <= {(".chat.json.tmp", 0o600)}
-    assert left == {} or kind == "named" or point == "replace"
-    assert (content, list(tmp_path.iterdir())) == (b"the old content", [path])
+    assert left == {".chat.json.tmp": 0o600}
+    assert is_there == (make == "replace")
+    assert read_file(path) == (b"the old content" if make == "replace" else b"another content")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @every("make", ["create", "replace", "remove"])
@@ -422,7 +406,6 @@ def test_the_entry_of_a_file_survives_a_power_cut(make: str, tmp_path: Path, mon
     assert synced[-1:] == [True]
 
 
-@pytest.mark.usefixtures("copies")
 @pytest.mark.parametrize("doing", ["write", "fsync"])
 def test_a_disk_that_is_full_leaves_the_file_as_it_was(
     doing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -555,7 +538,6 @@ def _freed(path: Path) -> None:
 
 @on_linux
 @pytest.mark.parametrize("work", [*MAKERS, _read_again, _synced, _freed, remove_file])
-@pytest.mark.usefixtures("copies")
 def test_no_descriptor_stays_open(work: Callable[[Path], None], tmp_path: Path) -> None:
     """Neither of a file nor of a lock nor of a folder, however often."""
     before = _descriptors()
@@ -566,7 +548,6 @@ def test_no_descriptor_stays_open(work: Callable[[Path], None], tmp_path: Path) 
 
 
 @on_linux
-@pytest.mark.usefixtures("copies")
 def test_what_was_left_leaves_no_descriptor_open(tmp_path: Path) -> None:
     """Neither when it is removed, nor when something else stands in its place."""
     path, copy = tmp_path / "chat.json", tmp_path / ".chat.json.tmp"
