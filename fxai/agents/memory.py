@@ -262,7 +262,7 @@ def _check(compaction: object, keep: int | None) -> None:
 def _form() -> Form[Prompt]:
     from fxai.storage.journal import Form
 
-    return Form("memory", "conversation", "turn", "messages", _encode, _decode, PromptState.to_json, _decode_state)
+    return Form("memory", "turn", _encode, _decode, PromptState.to_json, _decode_state)
 
 
 def _encode(messages: Prompt) -> str:

@@ -66,7 +66,7 @@ def _decode_state(text: bytes) -> RunState:
 COLUMNS: Final = Columns("run", "began", "status")
 """The fields of a `RunState` by which lists select and sort."""
 
-FORM: Final[Form[Any]] = Form("run", "run", "record", "data", encode, decode, encode, _decode_state, COLUMNS)
+FORM: Final[Form[Any]] = Form("run", "record", encode, decode, encode, _decode_state, COLUMNS)
 """The form of runs in files and databases."""
 
 

@@ -147,7 +147,7 @@ def _decode(text: bytes) -> _Save:
         raise OSError(f"the save is invalid ({error})") from error
 
 
-_FORM: Final[Form[_Save]] = Form("chat", "id", "save", "data", _encode, _decode, is_chain=True)
+_FORM: Final[Form[_Save]] = Form("chat", "save", _encode, _decode, is_chain=True)
 _Saves: TypeAlias = Iterator[Entry[_Save]]
 
 

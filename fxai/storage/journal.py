@@ -25,10 +25,9 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, final
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -128,12 +127,8 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
 
     name: str
     """The name of the kind. Files start with the format `fxai NAME`. The tables are `NAME_ENTRY` and `NAME_head`."""
-    key: str
-    """The column with the name of a journal."""
     entry: str
     """The noun for an entry."""
-    data: str
-    """The JSON member and the column that contain a part."""
     encode: Callable[[_T], str]
     """Returns a part as a JSON document."""
     decode: Callable[[bytes], _T]
@@ -165,17 +160,17 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
     @property
     def tables(self) -> list[str]:
         """The statements that create the missing tables of a SQLite database."""
-        key, states, kind = f"{self.key} TEXT PRIMARY KEY", self.states, "STRICT, WITHOUT ROWID"
-        part = f"{self.key} TEXT, number INTEGER, part INTEGER, {self.data} TEXT NOT NULL"
+        key, states, kind = "name TEXT PRIMARY KEY", self.states, "STRICT, WITHOUT ROWID"
+        part = "name TEXT, number INTEGER, part INTEGER, data TEXT NOT NULL"
         made = [
-            f"TABLE IF NOT EXISTS {self.table} ({part}, PRIMARY KEY ({self.key}, number, part)) {kind}",
+            f"TABLE IF NOT EXISTS {self.table} ({part}, PRIMARY KEY (name, number, part)) {kind}",
             f"TABLE IF NOT EXISTS {self.heads} ({key}, oldest INTEGER NOT NULL, newest INTEGER NOT NULL) {kind}",
             f"TABLE IF NOT EXISTS {states} ({key}, state TEXT NOT NULL) {kind}",
         ]
         if self.columns is not None:
             number, mark = self.columns.expressions
-            made.append(f"INDEX IF NOT EXISTS {states}_number ON {states} ({number} DESC, {self.key})")
-            made.append(f"INDEX IF NOT EXISTS {states}_mark ON {states} ({mark}, {number} DESC, {self.key})")
+            made.append(f"INDEX IF NOT EXISTS {states}_number ON {states} ({number} DESC, name)")
+            made.append(f"INDEX IF NOT EXISTS {states}_mark ON {states} ({mark}, {number} DESC, name)")
         return [f"CREATE {one}" for one in made]
 
     def missing(self, first: int, last: int) -> str:
@@ -189,7 +184,7 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
         return chain if self.is_chain else otherwise
 
 
-JSON: Form[Any] = Form("journal", "name", "entry", "data", _encode, _decode)
+JSON: Form[Any] = Form("journal", "entry", _encode, _decode)
 """The form of journals whose parts and states are JSON values."""
 
 
@@ -321,7 +316,7 @@ class ProcessJournal(Journal[_T]):
 # -- in SQLite
 
 
-class _Row(msgspec.Struct, frozen=True):
+class _Row(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The row of a part."""
 
     data: msgspec.Raw
@@ -335,16 +330,6 @@ class _State(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     state: msgspec.Raw
     digest: str | None = None
-
-
-@cache
-def _row_type(data: str) -> type[_Row]:
-    """Return the type of a row, with the name of the form for the part."""
-    fields: list[Any] = [("data", msgspec.Raw), ("parts", int, 1), ("state", bool, False), ("digest", str | None, None)]
-    made = msgspec.defstruct(
-        "Row", fields, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"data": data}
-    )
-    return cast("type[_Row]", made)
 
 
 @final
@@ -364,19 +349,19 @@ class TableJournal(Journal[_T]):
         self._key = key
         self._form = form
         self._keep = keep
-        table, head, name, data = form.table, form.heads, form.key, form.data
+        table, head = form.table, form.heads
         self._pool = pool_of(path, *form.tables)
-        self._rows = f"SELECT number, part, {data} FROM {table} WHERE {name} = ? ORDER BY number DESC, part DESC"
-        self._head = f"SELECT oldest, newest FROM {head} WHERE {name} = ?"
+        self._rows = f"SELECT number, part, data FROM {table} WHERE name = ? ORDER BY number DESC, part DESC"
+        self._head = f"SELECT oldest, newest FROM {head} WHERE name = ?"
         self._set_head = (
-            f"INSERT INTO {head} SELECT ?, coalesce(min(number), 1), ? FROM {table} WHERE {name} = ? "
-            f"ON CONFLICT ({name}) DO UPDATE SET oldest = excluded.oldest, newest = excluded.newest"
+            f"INSERT INTO {head} SELECT ?, coalesce(min(number), 1), ? FROM {table} WHERE name = ? "
+            "ON CONFLICT (name) DO UPDATE SET oldest = excluded.oldest, newest = excluded.newest"
         )
 
     @property
     @override
     def location(self) -> str:
-        return f"{self.path}, {self._form.key} {self._key!r}"
+        return f"{self.path}, name {self._key!r}"
 
     @override
     def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
@@ -454,7 +439,7 @@ class TableJournal(Journal[_T]):
                 raise OSError(f"the state in the table {self._form.states} is damaged: {error}. {remedy}") from error
 
     def _state_text(self, database: Connection) -> str | None:
-        select = f"SELECT state FROM {self._form.states} WHERE {self._form.key} = ?"
+        select = f"SELECT state FROM {self._form.states} WHERE name = ?"
         row: tuple[object] | None = database.execute(select, (self._key,)).fetchone()
         return None if row is None else str(row[0])
 
@@ -485,7 +470,7 @@ class TableJournal(Journal[_T]):
                 self._count_parts(database, number, location + 1)
                 return
             if self._keep is not None:
-                delete = f"DELETE FROM {self._form.table} WHERE {self._form.key} = ? AND number <= ?"
+                delete = f"DELETE FROM {self._form.table} WHERE name = ? AND number <= ?"
                 database.execute(delete, (self._key, number - self._keep))
             database.execute(self._set_head, (self._key, number, self._key))
 
@@ -502,16 +487,15 @@ class TableJournal(Journal[_T]):
             database.execute(self._set_head, (self._key, 1, self._key))
 
     def _insert(self, database: Connection, number: int, location: int, data: msgspec.Raw) -> None:
-        row = _row_type(self._form.data)(data, state=self._has_state(database))
+        row = _Row(data, state=self._has_state(database))
         insert = f"INSERT INTO {self._form.table} VALUES (?, ?, ?, ?)"
         database.execute(insert, (self._key, number, location, seal(row).decode()))
 
     def _count_parts(self, database: Connection, number: int, parts: int) -> None:
-        table, data, first = self._form.table, self._form.data, (self._key, number)
-        where = f"WHERE {self._form.key} = ? AND number = ? AND part = 0"
-        text: tuple[object] = database.execute(f"SELECT {data} FROM {table} {where}", first).fetchone()
+        table, first, where = self._form.table, (self._key, number), "WHERE name = ? AND number = ? AND part = 0"
+        text: tuple[object] = database.execute(f"SELECT data FROM {table} {where}", first).fetchone()
         row = msgspec.structs.replace(self._read_row(text[0]), parts=parts, digest=None)
-        database.execute(f"UPDATE {table} SET {data} = ? {where}", (seal(row).decode(), *first))
+        database.execute(f"UPDATE {table} SET data = ? {where}", (seal(row).decode(), *first))
 
     @override
     def clear(self) -> None:
@@ -520,7 +504,7 @@ class TableJournal(Journal[_T]):
 
     def _clear(self, database: Connection) -> None:
         for table in (self._form.table, self._form.heads, self._form.states):
-            database.execute(f"DELETE FROM {table} WHERE {self._form.key} = ?", (self._key,))
+            database.execute(f"DELETE FROM {table} WHERE name = ?", (self._key,))
 
     @override
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
@@ -545,9 +529,9 @@ class TableJournal(Journal[_T]):
             raise OSError("the row does not contain a string")
         row = text.encode()
         try:
-            read = read_record(row, _row_type(self._form.data))
+            read = read_record(row, _Row)
         except ValueError as error:
-            raise OSError(f"the row does not contain {self._form.data} ({error})") from error
+            raise OSError(f"the row does not contain data ({error})") from error
         if not is_intact(row):
             raise OSError("the row was changed")
         return read

@@ -19,10 +19,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Generic, NamedTuple, cast, final
+from typing import Any, BinaryIO, Final, Generic, NamedTuple, final
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -32,7 +31,6 @@ from fxai.effects.scope import Scope
 from fxai.storage import is_intact, read_record, seal, seal_text
 from fxai.storage.journal import Choose, Entry, Form, Journal
 from fxai.storage.private_file import (
-    create_file,
     hold_file,
     lock_file,
     open_file,
@@ -98,7 +96,7 @@ class FileJournal(Journal[_T]):
     @override
     def append(self, part: _T, choose: Choose[_T] | None = None, state: Any = None) -> None:
         with lock_file(self._beside("lock")):
-            with self._writable() as log:
+            with self._open() as log:
                 newest = log.append(part, choose(self._newest(log)) if choose else None, state)
             if self._keep is not None:
                 with suppress(OSError):  # the commit stays valid; the next commit tries again
@@ -143,26 +141,21 @@ class FileJournal(Journal[_T]):
         return self.path.with_name(f"{self.path.name}.{suffix}")
 
     @contextmanager
-    def _writable(self) -> Generator[_Log[_T]]:
-        """Open the log under its lock. Create a missing file, and rewrite a file of an earlier version."""
-        with self._open() as log:
-            if log.is_current:
-                yield log
-                return
-            renewed = log.renew()
-        replace_file(self.path, renewed)
-        with self._open() as log:
-            yield log
-
-    @contextmanager
     def _open(self) -> Generator[_Log[_T]]:
+        """Open the log under its lock. Create a missing file, and write the first line of an empty file."""
         try:
             descriptor = open_file(self.path)
         except FileNotFoundError:
-            create_file(self.path, _head(self._form, 0))
+            replace_file(self.path, _head(self._form, 0))
             descriptor = open_file(self.path)
         with os.fdopen(descriptor, "r+b") as file:
-            yield _Log(self.path, file, self._form)
+            log = _Log(self.path, file, self._form)
+            if not log.is_empty:
+                yield log
+                return
+        replace_file(self.path, _head(self._form, 0))
+        with self._open() as log:
+            yield log
 
 
 # -- lines
@@ -171,7 +164,7 @@ class FileJournal(Journal[_T]):
 _NO_STATE: Final = msgspec.Raw()
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"number": "entry"}):
     """A commit: the number of its entry, the index of its part in the entry, and the number of the newest entry."""
 
     number: int  # from 1
@@ -179,18 +172,8 @@ class _Line(msgspec.Struct, frozen=True):
     newest: int
     data: msgspec.Raw
     state: msgspec.Raw = _NO_STATE
-    commit: int | None = None  # number of the commit in the file, from 1; missing in the first version
-    digest: str | None = None  # missing in the first version
-
-
-@cache
-def _line_type(entry: str, data: str) -> type[_Line]:
-    """Return the type of a line with the field names of the form."""
-    fields: list[Any] = [("number", int), ("part", int), ("newest", int), ("data", msgspec.Raw)]
-    fields += [("state", msgspec.Raw, _NO_STATE), ("commit", int | None, None), ("digest", str | None, None)]
-    names = {"number": entry, "data": data}
-    made = msgspec.defstruct("Line", fields, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename=names)
-    return cast("type[_Line]", made)
+    commit: int | None = None  # number of the commit in the file, from 1; a line of a person has none
+    digest: str | None = None
 
 
 def _head(form: Form[Any], commits: int) -> bytes:
@@ -198,36 +181,36 @@ def _head(form: Form[Any], commits: int) -> bytes:
 
 
 def _head_begin(form: Form[Any]) -> bytes:
-    return b'{"format":"fxai %s","version":2,"commits":"' % form.name.encode()
+    return b'{"format":"fxai %s","version":3,"commits":"' % form.name.encode()
 
 
 def _text_of(entries: Iterable[Entry[_T]], form: Form[_T], state: msgspec.Raw) -> bytes:
     """Return the content of a file with these entries, the oldest first, and with a state in the last line."""
     parts = [(entry.number, location, part) for entry in entries for location, part in enumerate(entry.parts)]
-    newest, line, lines = parts[-1][0] if parts else 0, _line_type(form.entry, form.data), [_head(form, len(parts))]
+    newest, lines = parts[-1][0] if parts else 0, [_head(form, len(parts))]
     for commit, (number, location, part) in enumerate(parts, start=1):
         data = msgspec.Raw(form.encode(part).encode())
         of_line = state if commit == len(parts) else _NO_STATE
-        lines.append(seal(line(number, location, newest, data, of_line, commit)) + b"\n")
+        lines.append(seal(_Line(number, location, newest, data, of_line, commit)) + b"\n")
     return b"".join(lines)
 
 
-def _decode(text: bytes, kind: type[_Line]) -> _Line | None:
+def _decode(text: bytes) -> _Line | None:
     """Return the commit of a line. None if the line is not an unchanged commit."""
     try:
-        line = read_record(text, kind)
+        line = read_record(text, _Line)
     except ValueError:
         return None
     return line if line.digest is None or is_intact(text) else None
 
 
-def _is_beginning(text: bytes, kind: type[_Line]) -> bool:
+def _is_beginning(text: bytes) -> bool:
     """Return True if a text is the start of a line that a killed process left."""
-    start = b'{"%s":' % kind.__struct_encode_fields__[0].encode()
+    start = b'{"entry":'
     if not (text.startswith(start) or start.startswith(text)):
         return False
     try:
-        msgspec.json.decode(text, type=kind)
+        msgspec.json.decode(text, type=_Line)
     except (msgspec.ValidationError, UnicodeError, RecursionError):
         return False
     except msgspec.DecodeError as error:
@@ -275,17 +258,14 @@ class _Log(Generic[_T]):
         self._path = path
         self._file = file
         self._form = form
-        self._line = _line_type(form.entry, form.data)
-        # files of the first version, and files that a person repaired
-        self._old_head = b'{"format":"fxai %s","version":1}\n' % form.name.encode()
         self._start, self._commits = self._read_head()  # before the size, so that it contains all acknowledged commits
         self._size = file.seek(0, os.SEEK_END)
         self._ending: _LogEnd | None = None
 
     @property
-    def is_current(self) -> bool:
-        """Return True if the file has the format of this version, so that commits can be appended."""
-        return self._start > len(self._old_head)
+    def is_empty(self) -> bool:
+        """Return True if the file lacks its first line."""
+        return not self._start
 
     @property
     def oldest(self) -> int:
@@ -328,25 +308,12 @@ class _Log(Generic[_T]):
         number, location = (newest + 1, 0) if entry is None else (entry.number, len(entry.parts))
         data = msgspec.Raw(self._form.encode(part).encode())
         text = _NO_STATE if state is None else msgspec.Raw(self._form.encode_state(state).encode())
-        line = self._line(number, location, max(newest, number), data, text, commit + 1)
+        line = _Line(number, location, max(newest, number), data, text, commit + 1)
         self._keep_torn(end)
         self._write(seal(line) + b"\n", end.location)
         with suppress(OSError):  # a late number is too small, which is harmless
             self._put(_head(self._form, commit + 1), 0)
         return line.newest
-
-    def renew(self) -> bytes:
-        """Return the content of the file in the format of this version. Damaged lines stay unchanged."""
-        end = self._end()
-        self._keep_torn(end)
-        self._file.seek(self._start)
-        lines: list[bytes] = []
-        for text in self._file.read(end.location - self._start).split(b"\n"):
-            if line := _decode(text, self._line):
-                lines.append(seal(msgspec.structs.replace(line, commit=len(lines) + 1, digest=None)) + b"\n")
-            elif text.strip():
-                lines.append(text + b"\n")
-        return _head(self._form, len(lines)) + b"".join(lines)
 
     def _in_order(self) -> Iterator[tuple[int, _Line]]:
         """Yield the commits with their positions, the last first, each once.
@@ -368,7 +335,7 @@ class _Log(Generic[_T]):
             self._warn_missing(0, behind - 1)
 
     def _read(self, location: int, text: bytes) -> _Line:
-        line = _decode(text, self._line)
+        line = _decode(text)
         if line is None:
             raise self._damage(location, f"not a commit of a {self._form.name}, or changed")
         return line
@@ -396,27 +363,24 @@ class _Log(Generic[_T]):
         if count:
             warn("%d commits after line %d of %s are missing", count, self._number(location), self._path)
 
-    def _tell_loss(self, text: str) -> None:
-        if self._form.is_chain:
-            raise OSError(text)
-        warn("%s", text)
-
     # -- the first line
 
     @property
     def _accept(self) -> str:
-        return f"to continue with the rest, change its first line to {self._old_head.decode().strip()}"
+        # the digest is wrong, so fxai reads the lines without their number, and the next commit writes the number
+        head = _head_begin(self._form) + b'%s","digest":"%s"}' % (b"0" * _WIDTH, b"0" * 16)
+        return f"to continue with the rest, change its first line to {head.decode()}"
 
     def _read_head(self) -> tuple[int, int | None]:
         """Return the position of the first commit, and the number of acknowledged commits. None if it is unknown."""
         self._file.seek(0)
         size = len(_head(self._form, 0))
         head = self._file.read(size)
-        if head.startswith(self._old_head):
-            return len(self._old_head), None
-        if self._old_head.startswith(head):
-            cut = "is cut off" if head else "is empty"
-            self._tell_loss(f"{self._path} {cut}. If it contained commits, restore it from a backup.")
+        if not head:
+            text = f"{self._path} is empty. If it contained commits, restore it from a backup."
+            if self._form.is_chain:
+                raise OSError(text)
+            warn("%s", text)
             return 0, None
         if not head.startswith(_head_begin(self._form)):
             text = f"{self._path} is not a {self._form.name} of this version of fxai"
@@ -454,10 +418,10 @@ class _Log(Generic[_T]):
         end, torn, is_last = self._size, b"", True
         for location, text in _lines_backwards(self._file, self._start, self._size):
             whole = text.rstrip(b"\0") if is_last else text
-            line = _decode(whole, self._line)
+            line = _decode(whole)
             if line is not None:
                 return min(location + len(whole) + (not is_last), end), line, torn
-            is_rest = _is_beginning(whole, self._line) if is_last and whole else is_last or not text.strip()
+            is_rest = _is_beginning(whole) if is_last and whole else is_last or not text.strip()
             if not is_rest:
                 raise self._damage(location, f"not a commit of a {self._form.name}, or changed")
             if is_last:

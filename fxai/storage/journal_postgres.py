@@ -93,7 +93,7 @@ class PostgresJournals(JournalStore):
 
     @override
     def journal(self, name: str) -> Journal[Any]:
-        return PostgresJournal(self._url, name, self._form, f"{self.location}, {self._form.key} {name!r}")
+        return PostgresJournal(self._url, name, self._form, f"{self.location}, name {name!r}")
 
     @override
     def states(self) -> Iterator[Any]:

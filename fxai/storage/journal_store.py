@@ -267,23 +267,23 @@ class TableJournals(JournalStore):
 
     @override
     def states(self) -> Iterator[Any]:
-        yield from self._decode(self._rows(f"SELECT {self._form.key}, state FROM {self._form.states}"))
+        yield from self._decode(self._rows(f"SELECT name, state FROM {self._form.states}"))
 
     @override
     def select(self, columns: Columns, selection: Selection) -> list[Any]:
-        key, (number, mark) = self._form.key, columns.expressions
+        number, mark = columns.expressions
         where, values = [f"{number} IS NOT NULL"], list[object]()
         if selection.mark is not None:
             where.append(f"{mark} = ?")
             values.append(selection.mark)
         if selection.prefix:
-            where.append(f"substr({key}, 1, ?) = ?")
+            where.append("substr(name, 1, ?) = ?")
             values += [len(selection.prefix), selection.prefix]
         if selection.after is not None:
-            where += [f"{number} <= ?", f"({number} < ? OR {key} > ?)"]
+            where += [f"{number} <= ?", f"({number} < ? OR name > ?)"]
             values += [selection.after[0], *selection.after]
-        select = f"SELECT {key}, state FROM {self._form.states} WHERE"
-        order = f"ORDER BY {number} DESC, {key} LIMIT ?"
+        select = f"SELECT name, state FROM {self._form.states} WHERE"
+        order = f"ORDER BY {number} DESC, name LIMIT ?"
         values.append(-1 if selection.most is None else selection.most)
         rows = self._rows(f"{select} {' AND '.join(where)} {order}", *values)
         if selection.after is None:  # damaged rows have no number
@@ -307,8 +307,7 @@ class TableJournals(JournalStore):
     @override
     @contextmanager
     def looking(self) -> Generator[Newest]:
-        among = f"{self._form.key} IN (SELECT value FROM json_each(?))"
-        query = f"SELECT {self._form.key}, newest FROM {self._form.heads} WHERE {among}"
+        query = f"SELECT name, newest FROM {self._form.heads} WHERE name IN (SELECT value FROM json_each(?))"
 
         def look(names: list[str]) -> dict[str, int]:
             rows = self._rows(query, msgspec.json.encode(names).decode())

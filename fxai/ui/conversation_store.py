@@ -242,7 +242,7 @@ class Conversations(Service):
 
 
 def _form() -> Form[Any]:
-    return msgspec.structs.replace(JSON, name="conversation", key="id", entry="turn")
+    return msgspec.structs.replace(JSON, name="conversation", entry="turn")
 
 
 @final

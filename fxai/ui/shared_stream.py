@@ -44,7 +44,7 @@ class StreamState(msgspec.Struct, frozen=True):
 
 def journal_form(name: str) -> Form[Any]:
     """Return the form of the journals of streams or signals."""
-    return msgspec.structs.replace(JSON, name=name, key="conversation", entry="batch")
+    return msgspec.structs.replace(JSON, name=name, entry="batch")
 
 
 @final

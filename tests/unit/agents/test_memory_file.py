@@ -19,7 +19,7 @@ from tests.kit.every import every
 from tests.kit.memories import approved, asked, chat, commit_all, looked_up
 
 ONE, TWO, THREE = chat("one"), looked_up("two"), chat("three")
-HEAD = b'{"format":"fxai memory","version":1}\n'
+HEAD = b'{"format":"fxai memory","version":3,"commits":"000000000000","digest":"0000000000000000"}\n'
 
 
 @pytest.fixture
@@ -46,15 +46,15 @@ def test_a_file_is_lines_of_json(path: Path) -> None:
 
     assert {**first, "digest": ""} == {
         "format": "fxai memory",
-        "version": 2,
+        "version": 3,
         "commits": "000000000006",
         "digest": "",
     }
     assert [one["commit"] for one in lines] == [1, 2, 3, 4, 5, 6]
-    assert [(one["turn"], one["part"], one["newest"]) for one in lines] == [
+    assert [(one["entry"], one["part"], one["newest"]) for one in lines] == [
         *((1, 0, 1), (2, 0, 2), (3, 0, 3), (4, 0, 4), (5, 0, 5), (4, 1, 5)),
     ]
-    assert [Prompt.from_data(one["messages"]).unwrap() for one in lines] == [
+    assert [Prompt.from_data(one["data"]).unwrap() for one in lines] == [
         *(ONE, TWO, THREE, asked("a"), ONE, approved()),
     ]
 
@@ -108,16 +108,27 @@ def test_a_line_that_lacks_only_its_end_counts(path: Path) -> None:
     assert _turns(path) == (ONE, TWO, THREE, ONE)
 
 
-@every("cut", [0, 1, 20, len(HEAD) - 1, len(HEAD)])
-def test_a_first_line_that_was_cut_is_written_anew(cut: int, tmp_path: Path) -> None:
-    """Nothing was acknowledged yet."""
+def test_an_empty_file_gets_its_first_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning says so, because the file can have contained commits."""
     path = tmp_path / "memory.jsonl"
-    path.write_bytes(HEAD[:cut])
+    path.touch(0o600)
     before = _turns(path)
     fx.run(Memory.file(path).commit(ONE))
 
     assert (before, _turns(path)) == ((), (ONE,))
-    assert path.read_bytes().startswith(b'{"format":"fxai memory","version":2,"commits":"000000000001"')
+    assert path.read_bytes().startswith(HEAD[:36] + b'"commits":"000000000001"')
+    assert caplog.messages[0] == f"{path} is empty. If it contained commits, restore it from a backup."
+
+
+@every("cut", [1, 20, 50, len(HEAD) - 1])
+def test_a_first_line_that_was_cut_is_a_failure(cut: int, path: Path) -> None:
+    """A commit writes the first line and the file in one step, so another program has cut it."""
+    whole = path.read_bytes()[:cut]
+    path.write_bytes(whole)
+    failures = [_refused(one) for one in (Memory.file(path).turns(), Memory.file(path).commit(ONE))]
+
+    assert all("is not a memory of this" in str(one) or "line 1 of" in str(one) for one in failures)
+    assert path.read_bytes() == whole
 
 
 def test_zeros_at_the_end_are_what_a_power_cut_leaves(path: Path) -> None:
@@ -199,7 +210,7 @@ def test_what_is_left_of_a_commit_is_put_beside(path: Path, caplog: pytest.LogCa
     rest, mode = torn.read_bytes(), stat.S_IMODE(torn.stat().st_mode)
     fx.run(Memory.file(path).clear())
 
-    assert rest.startswith(b'{"turn":3,"part":0,"newest":3,"messages":[')
+    assert rest.startswith(b'{"entry":3,"part":0,"newest":3,"data":[')
     assert (mode, torn.exists(), path.exists()) == (0o600, False, False)
     assert caplog.messages[-1].endswith(f"to {torn}")
 
@@ -218,7 +229,7 @@ def test_an_end_with_several_commits_that_is_gone_is_a_failure(how: str, path: P
     fx.run(memory.commit(THREE))
 
     assert all("of its 3 commits the last 2 are missing. Restore the file" in one.description for one in failures)
-    assert all('change its first line to {"format":"fxai memory","version":1}' in one.description for one in failures)
+    assert all(f"change its first line to {HEAD.decode().strip()}" in one.description for one in failures)
     assert fx.run(memory.turns()) == (ONE, THREE)
 
 
@@ -268,53 +279,6 @@ def test_a_commit_that_is_kept_never_fails_for_an_older_line(path: Path) -> None
     assert fx.run(Memory.file(path, keep=2).turns()) == (THREE, ONE)
 
 
-# -- files of earlier versions
-
-
-def _earlier(path: Path) -> bytes:
-    """The same file as the first version wrote it: without numbers and digests."""
-    _, *lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    for line in lines:
-        del line["commit"], line["digest"]
-    return HEAD + b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
-
-
-def test_a_file_of_the_first_version_is_read_on(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The first commit writes it as it is written today, whole or not at all."""
-    fx.run(commit_all(Memory.file(path), [asked("a"), ONE, approved()]))
-    whole = _turns(path)
-    path.write_bytes(_earlier(path))
-    before = _turns(path)
-    fx.run(Memory.file(path).commit(TWO))
-    first, *lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-
-    assert (before, _turns(path)) == (whole, (*whole, TWO))
-    assert (first["version"], first["commits"]) == (2, "000000000007")
-    assert [one["commit"] for one in lines] == [1, 2, 3, 4, 5, 6, 7]
-    assert caplog.messages == []
-
-
-def test_a_cut_line_of_the_first_version_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody knows whether it was acknowledged: what is left of it is put beside."""
-    path.write_bytes(_earlier(path)[:-9])
-    before = _turns(path)
-    fx.run(Memory.file(path).commit(ONE))
-
-    assert (before, _turns(path)) == ((ONE, TWO), (ONE, TWO, ONE))
-    assert "is cut off and ignored" in caplog.text
-    assert path.with_name("memory.jsonl.torn").read_bytes().startswith(b'{"turn":3')
-
-
-def test_a_damaged_line_of_the_first_version_stays_as_it_is(path: Path) -> None:
-    """It is named to whoever needs it, before and after the file is written anew."""
-    path.write_bytes(_earlier(path))
-    _damaged(path, 3, b"rubbish\n")
-    fx.run(Memory.file(path).commit(ONE))
-
-    assert "line 3 of" in _refused(Memory.file(path).turns()).description
-    assert fx.run(Memory.file(path, Compaction.window(2)).load()) == THREE + ONE
-
-
 # -- a file that is damaged
 
 
@@ -327,12 +291,12 @@ def _damaged(path: Path, number: int, line: bytes | None) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b'{"turn":2,"part":0,"newe\n', "not a commit of a memory"),
+        (b'{"entry":2,"part":0,"newe\n', "not a commit of a memory"),
         (b"\xff\xfe\n", "not a commit of a memory"),
-        (b'{"turn":2,"part":0,"newest":2,"messages":[{"role":"nobody"}]}\n', "the entry contains no messages (/0/role"),
-        (b'{"turn":2,"part":1,"newest":2,"messages":[]}\n', "the start of its turn is missing"),
-        (b'{"turn":3,"part":0,"newest":3,"messages":[]}\n', "turn 3 also follows it"),
-        (b'{"turn":2,"part":0,"newest":2,"messages":[]}\n' * 2, "turn 2 also follows it"),
+        (b'{"entry":2,"part":0,"newest":2,"data":[{"role":"nobody"}]}\n', "the entry contains no messages (/0/role"),
+        (b'{"entry":2,"part":1,"newest":2,"data":[]}\n', "the start of its turn is missing"),
+        (b'{"entry":3,"part":0,"newest":3,"data":[]}\n', "turn 3 also follows it"),
+        (b'{"entry":2,"part":0,"newest":2,"data":[]}\n' * 2, "turn 2 also follows it"),
     ],
 )
 def test_a_damaged_line_is_named(line: bytes, said: str, path: Path) -> None:

@@ -89,11 +89,11 @@ def test_a_window_reads_the_newest_rows_alone(path: Path, monkeypatch: pytest.Mo
 
 def test_a_damaged_row_is_named(path: Path) -> None:
     """It says the database, the conversation, the turn, what is wrong and what to do."""
-    row = seal_text(b'{"messages":[{"role": "nobody"}]}').decode()
-    _done(path, f"UPDATE memory_turn SET messages = '{row}' WHERE number = 2")
+    row = seal_text(b'{"data":[{"role": "nobody"}]}').decode()
+    _done(path, f"UPDATE memory_turn SET data = '{row}' WHERE number = 2")
     failure = _refused(Memory.sqlite(path).load())
 
-    assert str(failure).startswith(f"memory in {path}, conversation 'default' could not be loaded: turn 2 is")
+    assert str(failure).startswith(f"memory in {path}, name 'default' could not be loaded: turn 2 is")
     assert "/0/role" in failure.description
     assert "remove the rows of the turn from the table memory_turn" in failure.description
     assert fx.run(Memory.sqlite(path, Compaction.window(1)).load()) == THREE
@@ -101,7 +101,7 @@ def test_a_damaged_row_is_named(path: Path) -> None:
 
 def test_a_row_that_was_changed_is_named(path: Path) -> None:
     """By its digest: what was said is not read as something else."""
-    _done(path, "UPDATE memory_turn SET messages = replace(messages, 'three', 'seven')")
+    _done(path, "UPDATE memory_turn SET data = replace(data, 'three', 'seven')")
     failure = _refused(Memory.sqlite(path).load())
 
     assert "turn 3 is damaged: the row was changed. Restore the database" in failure.description

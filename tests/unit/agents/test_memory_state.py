@@ -127,22 +127,9 @@ def test_a_turn_and_its_state_are_one_line(tmp_path: Path) -> None:
     fx.run(memory.commit_with(TWO, _state(n=1)))
     _, plain, with_state = [json.loads(line) for line in (tmp_path / "memory.jsonl").read_text().splitlines()]
 
-    assert list(plain) == ["turn", "part", "newest", "messages", "commit", "digest"]
+    assert list(plain) == ["entry", "part", "newest", "data", "commit", "digest"]
     assert with_state["state"] == {"values": {"n": 1}}
-    assert Prompt.from_data(with_state["messages"]).unwrap() == TWO
-
-
-def test_a_file_of_the_first_version_takes_a_state(tmp_path: Path) -> None:
-    """Its turns are read; it is written anew with the first commit, and what is said of it stays."""
-    path = tmp_path / "memory.jsonl"
-    line = {"turn": 1, "part": 0, "newest": 1, "messages": ONE.to_data()}
-    path.write_text('{"format":"fxai memory","version":1}\n' + json.dumps(line) + "\n")
-    memory = Memory.file(path)
-    before = (_values(memory), fx.run(memory.turns()))
-    fx.run(memory.commit_with(TWO, _state(n=1)))
-
-    assert before == (None, (ONE,))
-    assert (_values(memory), fx.run(memory.turns())) == ({"n": 1}, (ONE, TWO))
+    assert Prompt.from_data(with_state["data"]).unwrap() == TWO
 
 
 def test_a_damaged_state_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
@@ -179,7 +166,7 @@ def test_a_damaged_state_in_a_database_is_told_with_its_table(text: str, tmp_pat
     said = fx.run(memory.load())
     fx.run(memory.commit_with(TWO, _state(mode="advanced")))
 
-    assert failure.memory == f"{path}, conversation 'default'"
+    assert failure.memory == f"{path}, name 'default'"
     assert "the state in the table memory_state is damaged: the row was changed. Restore" in failure.description
     assert (said, _values(memory)) == (ONE, {"mode": "advanced"})
 

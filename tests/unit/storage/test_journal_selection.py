@@ -46,7 +46,7 @@ def _data(text: bytes) -> Any:
     return msgspec.json.decode(text)
 
 
-FORM: Form[Any] = Form("run", "run", "record", "data", _encode, _data, _encode, _decode, COLUMNS)
+FORM: Form[Any] = Form("run", "record", _encode, _data, _encode, _decode, COLUMNS)
 
 
 @pytest.fixture(params=["process", "sqlite", POSTGRES])
@@ -106,7 +106,7 @@ def test_a_database_sorts_by_an_index(tmp_path: Path) -> None:
         number = "CASE WHEN json_valid(state) THEN json_extract(state, '$.state.began') END"
         mark = number.replace("began", "status")
         for where in (f"{number} IS NOT NULL", f"{number} IS NOT NULL AND {mark} = 'done'"):
-            select = f"SELECT run, state FROM run_state WHERE {where} ORDER BY {number} DESC, run LIMIT 5"
+            select = f"SELECT name, state FROM run_state WHERE {where} ORDER BY {number} DESC, name LIMIT 5"
             seen += [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {select}")]
     assert len(rows) == 2
     assert not [line for line in seen if "TEMP B-TREE" in line], seen
@@ -118,7 +118,7 @@ def test_a_damaged_state_is_named_once(tmp_path: Path, caplog: pytest.LogCapture
     for state in STATES[:3]:
         store.journal(state.run).append(1, state=state)
     with closing(sqlite3.connect(tmp_path / "runs.db")) as database, database:
-        database.execute("UPDATE run_state SET state = 'no JSON' WHERE run = 'b_01'")
+        database.execute("UPDATE run_state SET state = 'no JSON' WHERE name = 'b_01'")
     assert store.select(COLUMNS, Selection(most=1)) == [STATES[0]]
     assert store.select(COLUMNS, Selection(after=(0.0, "a_00"))) == [STATES[2]]
     assert [record.getMessage().split(" in ")[0] for record in caplog.records] == ["the list omits the run 'b_01'"]

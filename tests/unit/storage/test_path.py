@@ -190,7 +190,7 @@ def test_rows_that_nest_without_end_are_typed_failures(tmp_path: Path) -> None:
     memory, chats = tmp_path / "memory.db", tmp_path / "chats.db"
     fx.run(Memory.sqlite(memory).commit(SAID))
     fx.run(_stored(ChatStore.sqlite(chats), "ann", "save", SAID, None))
-    _rewritten(memory, "UPDATE memory_turn SET messages = ?", f'{{"messages":{DEEP}}}')
+    _rewritten(memory, "UPDATE memory_turn SET data = ?", f'{{"data":{DEEP}}}')
     _rewritten(chats, "UPDATE chat_save SET data = ?", f'{{"data":{DEEP}}}')
 
     assert isinstance(_failure(Memory.sqlite(memory).load()), MemoryFailure)
@@ -201,8 +201,8 @@ def test_rows_that_nest_without_end_are_typed_failures(tmp_path: Path) -> None:
 def test_a_row_whose_values_are_of_other_types_is_a_typed_failure(number: Any, data: Any, tmp_path: Path) -> None:
     """SQLite holds them to their types when they are written, not when a damaged file is read."""
     path = tmp_path / "chats.db"
-    _rewritten(path, "CREATE TABLE chat_save (id TEXT, number, part, data, PRIMARY KEY (id, number, part))")
-    _rewritten(path, "CREATE TABLE chat_head (id TEXT PRIMARY KEY, oldest, newest)")
+    _rewritten(path, "CREATE TABLE chat_save (name TEXT, number, part, data, PRIMARY KEY (name, number, part))")
+    _rewritten(path, "CREATE TABLE chat_head (name TEXT PRIMARY KEY, oldest, newest)")
     _rewritten(path, "INSERT INTO chat_save VALUES ('ann', ?, 0, ?)", number, data)
     _rewritten(path, "INSERT INTO chat_head VALUES ('ann', 1, 1)")
 
