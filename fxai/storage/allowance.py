@@ -192,56 +192,90 @@ class Ticket(msgspec.Struct, frozen=True):
     expires: float
 
 
+_READ: Final[LiteralString] = """
+    SELECT 'used', key, CAST(slot AS TEXT), amount, 0.0, '' FROM allowance_used WHERE key IN ($)
+    UNION ALL SELECT 'held', key, id, amount, expires, after_crash FROM allowance_held WHERE key IN ($)
+    UNION ALL SELECT 'line', key, id, place, expires, '' FROM allowance_line WHERE key IN ($)
+"""
+_ADD: Final = """
+    INSERT INTO allowance_used (key, slot, amount, seconds) VALUES (?, ?, ?, ?)
+    ON CONFLICT (key, slot) DO UPDATE SET amount = CASE
+    WHEN allowance_used.amount > ? - excluded.amount THEN ? ELSE allowance_used.amount + excluded.amount END
+"""
+_HOLD: Final = """
+    INSERT INTO allowance_held (key, id, amount, expires, after_crash, seconds) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires
+"""
+_QUEUE: Final = """
+    INSERT INTO allowance_line (key, id, place, expires) VALUES (?, ?, ?, ?)
+    ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires
+"""
+
+
 class Rows:
-    """The stored rows, here in this process. A subclass also writes each change to a database.
+    """The stored rows, in this process. A subclass reads them from a database, and writes each change to it.
 
     A transaction that is exclusive for its keys uses them.
     """
 
-    ahead: float = 0.0
-    """Seconds from the clock of this machine to the clock of the store. Positive if the clock of the store is ahead."""
-
-    def __init__(self) -> None:
+    def __init__(self, ahead: float = 0.0) -> None:
+        self.ahead: float = ahead
+        """Seconds from the clock of this machine to the clock of the store. Positive if the store is ahead."""
         self._used: dict[str, dict[int, int]] = {}
         self._held: defaultdict[str, Holds] = defaultdict(Holds)
         self._lines: dict[str, dict[str, Ticket]] = {}
 
+    def _read(self) -> None:
+        """Read the rows before their first use."""
+
+    def _write(self, statement: LiteralString, *parameters: object) -> None:
+        """Write a change. The parameters replace the signs `?` of the statement."""
+
     def uses(self, key: str) -> Mapping[int, int]:
         """Return the committed amounts, by slot."""
+        self._read()
         return self._used.get(key, {})
 
     def holds(self, key: str) -> Holds:
         """Return the reservations. The methods `hold` and `let_go` change them."""
+        self._read()
         return self._held[key]
 
     def line(self, key: str) -> Mapping[str, Ticket]:
         """Return the waiting line, by ID."""
+        self._read()
         return self._lines.get(key, {})
 
     def add(self, claim: Claim, slot: int, amount: int) -> None:
         """Commit an amount in a slot."""
         used = self._used.setdefault(claim.key, {})
         used[slot] = used.get(slot, 0) + amount
+        self._write(_ADD, claim.key, slot, min(amount, MOST), claim.seconds, MOST, MOST)
 
     def forget(self, key: str, slot: int) -> None:
         """Remove a slot."""
         self._used.get(key, {}).pop(slot, None)
+        self._write("DELETE FROM allowance_used WHERE key = ? AND slot = ?", key, slot)
 
     def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
         """Add or replace the reservation with this ID."""
         self._held[claim.key].put(id_, hold)
+        self._write(_HOLD, claim.key, id_, hold.amount, hold.expires, hold.after_crash, claim.seconds)
 
     def let_go(self, key: str, id_: str) -> None:
         """Remove a reservation. A missing reservation is ignored."""
         self._held[key].remove(id_)
+        self._write("DELETE FROM allowance_held WHERE key = ? AND id = ?", key, id_)
 
     def queue(self, key: str, id_: str, ticket: Ticket) -> None:
         """Add or replace the ticket with this ID."""
         self._lines.setdefault(key, {})[id_] = ticket
+        self._write(_QUEUE, key, id_, ticket.position, ticket.expires)
 
     def leave(self, key: str, id_: str) -> None:
         """Remove a ticket. A missing ticket is ignored."""
         self._lines.get(key, {}).pop(id_, None)
+        self._write("DELETE FROM allowance_line WHERE key = ? AND id = ?", key, id_)
 
 
 # -- the rules
@@ -440,25 +474,25 @@ class ProcessAllowances(Allowances):
 
 @final
 class _DatabaseRows(Rows):
-    """The rows of a database, read on first use. The two databases differ in the sign of a parameter."""
+    """The rows of a database. The two databases differ in the sign of a parameter."""
 
     def __init__(self, database: Any, sign: Literal["?", "%s"], keys: list[str], ahead: float = 0.0) -> None:
-        super().__init__()
-        self.ahead = ahead
+        super().__init__(ahead)
         self._database = database
         self._sign = sign
-        self._keys = keys
-        self._is_read = False
+        self._unread = keys
 
-    def _run(self, statement: LiteralString, *parameters: object) -> Any:
+    @override
+    def _write(self, statement: LiteralString, *parameters: object) -> Any:
         return self._database.execute(statement.replace("?", self._sign), parameters)
 
+    @override
     def _read(self) -> None:
-        if self._is_read or not self._keys:
+        keys, self._unread = self._unread, []
+        if not keys:
             return
-        self._is_read = True
-        signs: list[LiteralString] = ["?"] * len(self._keys)
-        found: Any = self._run(_READ.replace("$", ", ".join(signs)), *self._keys * 3).fetchall()
+        signs: list[LiteralString] = ["?"] * len(keys)
+        found: Any = self._write(_READ.replace("$", ", ".join(signs)), *keys * 3).fetchall()
         for kind, key, id_, number, expires, after_crash in found:
             if kind == "used":
                 self._used.setdefault(key, {})[int(id_)] = number
@@ -466,71 +500,6 @@ class _DatabaseRows(Rows):
                 self._held[key].put(id_, Hold(number, expires, after_crash))
             else:
                 self._lines.setdefault(key, {})[id_] = Ticket(number, expires)
-
-    @override
-    def uses(self, key: str) -> Mapping[int, int]:
-        self._read()
-        return super().uses(key)
-
-    @override
-    def holds(self, key: str) -> Holds:
-        self._read()
-        return super().holds(key)
-
-    @override
-    def line(self, key: str) -> Mapping[str, Ticket]:
-        self._read()
-        return super().line(key)
-
-    @override
-    def add(self, claim: Claim, slot: int, amount: int) -> None:
-        super().add(claim, slot, amount)
-        self._run(_ADD, claim.key, slot, min(amount, MOST), claim.seconds, MOST, MOST)
-
-    @override
-    def forget(self, key: str, slot: int) -> None:
-        super().forget(key, slot)
-        self._run("DELETE FROM allowance_used WHERE key = ? AND slot = ?", key, slot)
-
-    @override
-    def hold(self, claim: Claim, id_: str, hold: Hold) -> None:
-        super().hold(claim, id_, hold)
-        self._run(_HOLD, claim.key, id_, hold.amount, hold.expires, hold.after_crash, claim.seconds)
-
-    @override
-    def let_go(self, key: str, id_: str) -> None:
-        super().let_go(key, id_)
-        self._run("DELETE FROM allowance_held WHERE key = ? AND id = ?", key, id_)
-
-    @override
-    def queue(self, key: str, id_: str, ticket: Ticket) -> None:
-        super().queue(key, id_, ticket)
-        self._run(_QUEUE, key, id_, ticket.position, ticket.expires)
-
-    @override
-    def leave(self, key: str, id_: str) -> None:
-        super().leave(key, id_)
-        self._run("DELETE FROM allowance_line WHERE key = ? AND id = ?", key, id_)
-
-
-_READ: Final[LiteralString] = """
-    SELECT 'used', key, CAST(slot AS TEXT), amount, 0.0, '' FROM allowance_used WHERE key IN ($)
-    UNION ALL SELECT 'held', key, id, amount, expires, after_crash FROM allowance_held WHERE key IN ($)
-    UNION ALL SELECT 'line', key, id, place, expires, '' FROM allowance_line WHERE key IN ($)
-"""
-_ADD: Final = """
-    INSERT INTO allowance_used (key, slot, amount, seconds) VALUES (?, ?, ?, ?)
-    ON CONFLICT (key, slot) DO UPDATE SET amount = CASE
-    WHEN allowance_used.amount > ? - excluded.amount THEN ? ELSE allowance_used.amount + excluded.amount END
-"""
-_HOLD: Final = """
-    INSERT INTO allowance_held (key, id, amount, expires, after_crash, seconds) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires
-"""
-_QUEUE: Final = """
-    INSERT INTO allowance_line (key, id, place, expires) VALUES (?, ?, ?, ?)
-    ON CONFLICT (key, id) DO UPDATE SET expires = excluded.expires
-"""
 
 
 @final
