@@ -15,25 +15,26 @@ worker survives a restart of the server.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from typing import Final, final
 
-import msgspec
-from typing_extensions import override
-
 from fxai.storage.postgres_owner import TABLES, Holder, holder_of
-from fxai.storage.private_file import file_name, free_lock, open_file, open_lock, remove_file, take_lock, write_all
+from fxai.storage.private_file import file_name, free_lock, open_file, open_lock, remove_file, take_lock
 
-_KIND: Final = "fxai worker"
-_MOST: Final = 1 << 20  # bytes for the kinds of a worker
+_WORKER: Final = "worker"
 
 
-class WorkerLock(ABC):
+@final
+class WorkerLock:
     """The lock of a worker. Its methods block. They raise an `OSError` if the system or the server refuses."""
+
+    def __init__(self, location: Path | str, worker: str) -> None:
+        self._holder = _holder(location)
+        self._worker = worker
+        self._held: dict[tuple[str, str], int] = {}
 
     @staticmethod
     @contextmanager
@@ -48,147 +49,93 @@ class WorkerLock(ABC):
         Raises:
             OSError: If the lock cannot be acquired.
         """
-        lock = _FileLock(location, worker) if isinstance(location, Path) else _ServerLock(_holder(location), worker)
+        lock = WorkerLock(location, worker)
         try:
-            if not lock.take(worker):
+            if not all(lock._take(one, worker) for one in (_WORKER, *map(_of_kind, kinds))):
                 raise BlockingIOError(f"another program is the worker {worker}")
-            lock.tell(tuple(kinds))
             yield lock
         finally:
-            lock.close()
+            for key in list(lock._held):
+                with suppress(OSError):  # if a server is away, the leases end
+                    lock._free(key)
 
-    @abstractmethod
     def holds(self) -> bool:
         """Return True if the worker still holds its lock. Otherwise others believe that the worker is dead."""
+        return self._holder.still_holds(_WORKER, self._worker, self._held[_WORKER, self._worker])
 
-    @abstractmethod
     def take(self, other: str) -> bool:
         """Return True if another worker is dead. Then this worker holds its lock until `free`."""
+        return self._take(_WORKER, other)
 
-    @abstractmethod
     def free(self, other: str) -> None:
         """Free the lock of a dead worker, and remove it."""
+        self._free((_WORKER, other))
 
-    @abstractmethod
-    def tell(self, kinds: tuple[str, ...]) -> None:
-        """Let others see the kinds of jobs that this worker runs."""
+    def _take(self, kind: str, name: str) -> bool:
+        held = self._holder.take(kind, name)
+        if held is not None:
+            self._held[kind, name] = held
+        return held is not None
 
-    @abstractmethod
-    def close(self) -> None:
-        """Free all locks of this worker. If a server is away, the leases end."""
+    def _free(self, key: tuple[str, str]) -> None:
+        self._holder.free(*key, self._held.pop(key), forget=True)
 
 
 def is_served(location: Path | str, kind: str) -> bool:
     """Return True if a living worker runs jobs of a kind. The function blocks."""
-    if isinstance(location, Path):
-        return any(_is_served_by(path, kind) for path in location.parent.glob(f"{escape(location.name)}.worker-*"))
-    return _holder(location).is_held(_kind_key(kind))
+    return _holder(location).is_held(_of_kind(kind))
 
 
-def _is_served_by(path: Path, kind: str) -> bool:
+def _of_kind(kind: str) -> str:
+    return f"{_WORKER} of {kind}"
+
+
+def _holder(location: Path | str) -> Holder | _FileHolder:
+    return _FileHolder(location) if isinstance(location, Path) else holder_of(location, *TABLES)
+
+
+@final
+class _FileHolder:
+    """The locked files next to a SQLite database, with the methods of a `Holder`. A descriptor is the epoch."""
+
+    def __init__(self, location: Path) -> None:
+        self._location = location
+
+    def _path(self, kind: str, name: str) -> Path:
+        return self._location.with_name(f"{self._location.name}.{file_name(kind)}-{file_name(name)}")
+
+    def take(self, kind: str, name: str) -> int | None:
+        descriptor = open_lock(self._path(kind, name))
+        if take_lock(descriptor):
+            return descriptor
+        os.close(descriptor)
+        return None
+
+    def is_held(self, kind: str) -> bool:
+        paths = self._location.parent.glob(f"{escape(self._location.name)}.{file_name(kind)}-*")
+        return any(map(_is_locked, paths))
+
+    def still_holds(self, kind: str, name: str, descriptor: int) -> bool:
+        try:
+            found = self._path(kind, name).lstat()
+        except FileNotFoundError:
+            return False  # another program removed the file, so that others cannot see the lock
+        return os.path.samestat(os.fstat(descriptor), found)
+
+    def free(self, kind: str, name: str, descriptor: int, *, forget: bool) -> None:
+        del kind, forget
+        with suppress(OSError):  # all files of a dead worker
+            for path in self._location.parent.glob(f"{escape(self._location.name)}.worker*-{file_name(name)}"):
+                remove_file(path)
+        free_lock(descriptor)
+
+
+def _is_locked(path: Path) -> bool:
     try:
         descriptor = open_file(path)
     except FileNotFoundError:
         return False
     try:
-        if take_lock(descriptor):
-            return False
-        kinds = msgspec.json.decode(os.pread(descriptor, _MOST, 0) or b"[]", type=list[str])
-    except msgspec.DecodeError:  # the worker is writing it now
-        return False
+        return not take_lock(descriptor)
     finally:
         free_lock(descriptor)
-    return kind in kinds
-
-
-def _path(location: Path, worker: str) -> Path:
-    return location.with_name(f"{location.name}.worker-{file_name(worker)}")
-
-
-def _holder(url: str) -> Holder:
-    return holder_of(url, *TABLES)
-
-
-def _kind_key(kind: str) -> str:
-    return f"fxai worker of {kind}"
-
-
-@final
-class _FileLock(WorkerLock):
-    def __init__(self, location: Path, worker: str) -> None:
-        self._location = location
-        self._worker = worker
-        self._held: dict[str, int] = {}
-
-    @override
-    def holds(self) -> bool:
-        try:
-            found = _path(self._location, self._worker).lstat()
-        except FileNotFoundError:
-            return False  # another program removed the file, so that others cannot see the lock
-        return os.path.samestat(os.fstat(self._held[self._worker]), found)
-
-    @override
-    def take(self, other: str) -> bool:
-        descriptor = open_lock(_path(self._location, other))
-        if take_lock(descriptor):
-            self._held[other] = descriptor
-            return True
-        os.close(descriptor)
-        return False
-
-    @override
-    def free(self, other: str) -> None:
-        descriptor = self._held.pop(other)
-        with suppress(OSError):
-            remove_file(_path(self._location, other))
-        free_lock(descriptor)
-
-    @override
-    def tell(self, kinds: tuple[str, ...]) -> None:
-        write_all(self._held[self._worker], msgspec.json.encode(kinds))
-
-    @override
-    def close(self) -> None:
-        for worker in list(self._held):
-            self.free(worker)
-
-
-@final
-class _ServerLock(WorkerLock):
-    def __init__(self, holder: Holder, worker: str) -> None:
-        self._holder = holder
-        self._worker = worker
-        self._held: dict[tuple[str, str], int] = {}
-
-    @override
-    def holds(self) -> bool:
-        return self._holder.still_holds(_KIND, self._worker, self._held[_KIND, self._worker])
-
-    @override
-    def take(self, other: str) -> bool:
-        return self._take(_KIND, other)
-
-    @override
-    def free(self, other: str) -> None:
-        self._free((_KIND, other))
-
-    @override
-    def tell(self, kinds: tuple[str, ...]) -> None:
-        for kind in kinds:
-            self._take(_kind_key(kind), self._worker)
-
-    def _take(self, kind: str, name: str) -> bool:
-        epoch = self._holder.take(kind, name)
-        if epoch is not None:
-            self._held[kind, name] = epoch
-        return epoch is not None
-
-    def _free(self, key: tuple[str, str]) -> None:
-        self._holder.free(*key, self._held.pop(key), forget=True)
-
-    @override
-    def close(self) -> None:
-        for key in list(self._held):
-            with suppress(OSError):
-                self._free(key)
