@@ -34,8 +34,8 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.concurrency import Lock
-from fxai.effects.effect import Effect, FailCause, Suspend, Then
-from fxai.effects.scope import Scope
+from fxai.effects.effect import Effect, FailCause, Succeed, Suspend, Then
+from fxai.effects.scope import NOTHING, Scope, acquire_release
 from fxai.storage import is_intact, read_record, seal
 from fxai.storage.database import pool_of, read_once, transact
 from fxai.storage.pool import stay_open
@@ -259,23 +259,24 @@ class ProcessJournal(Journal[_T]):
 
     blocks = False
 
-    def __init__(self, keep: int | None = None) -> None:
-        """Create an empty journal that stores the newest `keep` entries. `None` means all entries."""
+    def __init__(self, keep: int | None = None, note: Callable[[int], object] = lambda _: None) -> None:
+        """Create an empty journal.
+
+        Args:
+            keep: Number of the newest entries to store. `None` means all entries.
+            note: Function that receives the number of the newest entry after each change. 0 if there is no entry.
+        """
         self._entries: deque[Entry[_T]] = deque(maxlen=keep)
         self._newest = 0
         self._state: Any = None
         self._lock = threading.Lock()
         self._owner = Lock()
+        self._note = note
 
     @property
     @override
     def location(self) -> str:
         return "this process"
-
-    @property
-    def is_owned(self) -> bool:
-        """True if a program owns the journal."""
-        return self._owner.is_held
 
     @override
     def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
@@ -297,18 +298,22 @@ class ProcessJournal(Journal[_T]):
                 self._entries.append(Entry(self._newest, (part,)))
             else:
                 self._entries[entry.number - self._newest - 1] = Entry(entry.number, (*entry.parts, part))
+        self._note(self._newest)
 
     @override
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
             self._newest, self._state = 0, None
+        self._note(0)
 
     @override
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
         def own() -> Effect[None, OSError, Scope]:
             taken = BlockingIOError("another program of this process owns the journal")
-            return self._owner.hold() if wait else self._owner.hold_or(FailCause(Cause((Fail(taken),))))
+            held = self._owner.hold() if wait else self._owner.hold_or(FailCause(Cause((Fail(taken),))))
+            # a store of journals keeps a journal without entries only while its owner keeps it
+            return Then(acquire_release(Succeed(self), lambda _: NOTHING), held)
 
         return Suspend(own)
 

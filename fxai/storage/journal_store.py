@@ -24,19 +24,17 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
+from weakref import WeakValueDictionary
 
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.effects.effect import Effect, Suspend
-from fxai.effects.scope import Scope
 from fxai.storage.database import connect
 from fxai.storage.journal import (
-    Choose,
     Columns,
     Entry,
     Form,
@@ -139,12 +137,22 @@ class ProcessJournals(JournalStore):
     blocks = False
 
     def __init__(self) -> None:
-        self._journals: dict[str, ProcessJournal[Any]] = {}
+        self._used: WeakValueDictionary[str, ProcessJournal[Any]] = WeakValueDictionary()
+        self._journals: dict[str, ProcessJournal[Any]] = {}  # the journals with entries
         self._listening: dict[str, list[Tell]] = {}
 
     @override
     def journal(self, name: str) -> Journal[Any]:
-        return _Named(self._journals, self._listening, name)
+        def note(newest: int) -> None:
+            if not newest:
+                self._journals.pop(name, None)
+                return
+            self._journals[name] = self._used[name]
+            for tell in tuple(self._listening.get(name, ())):
+                tell(newest)
+
+        with _lock:
+            return self._used.get(name) or self._used.setdefault(name, ProcessJournal(note=note))
 
     @override
     def listen(self, name: str, tell: Tell) -> Callable[[], None]:
@@ -163,57 +171,6 @@ class ProcessJournals(JournalStore):
     def states(self) -> Iterator[Any]:
         states = [journal.read_state() for journal in list(self._journals.values())]
         return iter([state for state in states if state is not None])
-
-
-@final
-class _Named(Journal[Any]):
-    """The journal with a name. It exists from its first entry or its first owner until it is cleared."""
-
-    blocks = False
-
-    def __init__(
-        self, journals: dict[str, ProcessJournal[Any]], listening: Mapping[str, list[Tell]], name: str
-    ) -> None:
-        self._journals = journals
-        self._listening = listening
-        self._name = name
-
-    def _find(self) -> ProcessJournal[Any]:
-        return self._journals.get(self._name) or ProcessJournal()
-
-    def _find_or_make(self) -> ProcessJournal[Any]:
-        return self._journals.setdefault(self._name, ProcessJournal())
-
-    @property
-    @override
-    def location(self) -> str:
-        return self._find().location
-
-    @override
-    def read(self, f: Callable[[Iterator[Entry[Any]]], _A]) -> _A:
-        return self._find().read(f)
-
-    @override
-    def read_state(self) -> Any:
-        return self._find().read_state()
-
-    @override
-    def append(self, part: Any, choose: Choose[Any] | None = None, state: Any = None) -> None:
-        journal = self._find_or_make()
-        journal.append(part, choose, state)
-        for tell in tuple(self._listening.get(self._name, ())):
-            tell(journal.read(_newest))
-
-    @override
-    def clear(self) -> None:
-        journal = self._find()
-        journal.clear()
-        if not journal.is_owned:
-            self._journals.pop(self._name, None)
-
-    @override
-    def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
-        return Suspend(lambda: self._find_or_make().own(wait=wait))
 
 
 @final
