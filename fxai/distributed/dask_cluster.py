@@ -9,7 +9,7 @@ The connection has its own asyncio event loop in a thread, so that the program c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final, cast, final
 
@@ -23,7 +23,7 @@ from typing_extensions import override
 from fxai.distributed.dask_scheduler import CallRegistry, require_scheduler
 from fxai.distributed.dask_worker import HostPlugin, run_call
 from fxai.distributed.engine import Engine, PendingCall
-from fxai.distributed.envelope import CallEnvelope, Gone, InterruptReason, encode, lost_reply
+from fxai.distributed.envelope import Gone, InterruptReason, encode, lost_reply
 from fxai.distributed.loop_thread import LoopThread
 from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
@@ -120,18 +120,9 @@ class DaskEngine(Engine):
         return cast(str, self._client.id)
 
     @override
-    def start(
-        self,
-        pending: PendingCall,
-        call: CallEnvelope,
-        *,
-        resources: Mapping[str, float],
-        priority: int,
-        seconds: float | None,
-    ) -> None:
-        following = self._follow(pending, call, dict(resources), priority, seconds)
+    def start(self, pending: PendingCall) -> None:
         try:
-            self._thread.submit(following)
+            self._thread.submit(self._follow(pending))
         except RuntimeError:
             pending.end(encode(lost_reply("the program has disconnected from the cluster", begun=False)))
 
@@ -148,38 +139,32 @@ class DaskEngine(Engine):
 
         self._thread.call(stop_soon)
 
-    async def _follow(
-        self,
-        pending: PendingCall,
-        call: CallEnvelope,
-        resources: dict[str, float],
-        priority: int,
-        seconds: float | None,
-    ) -> None:
-        self._calls[pending.key] = pending
+    async def _follow(self, pending: PendingCall) -> None:
+        call = pending.call
+        self._calls[call.key] = pending
         self._watch(1 if call.client else 0)
         reply = encode(lost_reply("the program has disconnected from the cluster", begun=True))
         try:
             data = encode(call)
-            options: dict[str, Any] = {"pure": False, "resources": resources or None, "priority": priority}
+            options: dict[str, Any] = {"resources": dict(pending.resources) or None, "priority": pending.priority}
             with cast(Any, config).set(_ONE_WORKER if len(data) >= _LARGE else {}):
-                future = self._client.submit(run_call, data, key=call.key, **options)
-            self._futures[pending.key] = future
+                future = self._client.submit(run_call, data, key=call.key, pure=False, **options)
+            self._futures[call.key] = future
             try:
-                reply = await self._result(pending, resources, seconds)
+                reply = await self._result(pending)
             except (Exception, FutureCancelledError) as error:
                 reply = await self._explain(pending, error)
             finally:
-                del self._futures[pending.key]
+                del self._futures[call.key]
                 future.release()
         finally:
             self._watch(-1 if call.client else 0)
-            del self._calls[pending.key]
+            del self._calls[call.key]
             pending.end(reply)
 
-    async def _result(self, pending: PendingCall, resources: dict[str, float], seconds: float | None) -> bytes:
+    async def _result(self, pending: PendingCall) -> bytes:
         while True:
-            limit = asyncio.timeout(seconds)
+            limit = asyncio.timeout(pending.patience)
             try:
                 async with limit:
                     reply: Any = await self._futures[pending.key]
@@ -191,8 +176,8 @@ class DaskEngine(Engine):
             if stuck and begun:
                 raise _NoWorkerError(f"the worker of the call was lost, and the cluster at {self.address} has no other")
             if stuck:
-                needs = f" with the resources {resources}" if resources else ""
-                raise _NoWorkerError(f"no worker{needs} in the cluster at {self.address} for {seconds} s")
+                needs = f" with the resources {dict(pending.resources)}" if pending.resources else ""
+                raise _NoWorkerError(f"no worker{needs} in the cluster at {self.address} for {pending.patience} s")
 
     async def _progress(self, pending: PendingCall) -> tuple[bool, bool]:
         begun, stuck = await self._client.scheduler.fxai_progress(key=pending.key)

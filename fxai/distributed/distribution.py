@@ -265,10 +265,10 @@ class RemoteHandler:
     ) -> Exit[Any, Any]:
         waker, placed = Waker(), self._placement
         started_before = name is not None and name.started_before and not use
-        pending = PendingCall(envelope.key, waker, name, started_before=started_before)
-        self._engine.start(
-            pending, envelope, resources=placed.resources, priority=placed.priority, seconds=self._options.wait
+        pending = PendingCall(
+            envelope, waker, name, started_before, placed.resources, placed.priority, self._options.wait
         )
+        self._engine.start(pending)
         try:
             while pending.reply is None:
                 await waker.wait()

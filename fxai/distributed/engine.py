@@ -1,6 +1,6 @@
 """The interface between a `Cluster` and the system that runs its calls: Dask or a work queue.
 
->>> call = PendingCall("add-1", lambda: None)
+>>> call = PendingCall(CallEnvelope("add-1", "shop:desk", "add", "", msgspec.Raw(b"[]")), lambda: None)
 >>> call.end(b"1"), call.end(b"2"), call.reply
 (None, None, b'1')
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, final
 
 import msgspec
@@ -39,19 +40,30 @@ class ClusterUnavailable(msgspec.Struct, frozen=True, tag="cluster-unavailable")
 class PendingCall(msgspec.Struct, eq=False):
     """A call on the cluster: its preliminary values that the program has not read, and its reply."""
 
-    key: str
+    call: CallEnvelope
     wake: Callable[[], None]
     """The function to call after each change. It returns immediately, and any thread can call it."""
     name: CallKey | None = None
     """The name of the call in a durable run. None if no later program can ask for the call."""
     started_before: bool = False
     """True if a call with this key was started before. The cluster then has the call, or has removed it."""
+    resources: Mapping[str, float] = MappingProxyType({})
+    """Amounts of the resources of a worker that the call reserves, by name."""
+    priority: int = 0
+    """Calls with a higher priority run first."""
+    patience: float | None = None
+    """Maximum seconds without a worker that can run the call. None waits without a limit."""
     shown: deque[tuple[int, bytes]] = msgspec.field(default_factory=deque[tuple[int, bytes]])
     """The unread preliminary values as JSON text, each with the number for `Engine.let_go`."""
     reply: bytes | None = None
     """The reply as JSON text. None while the call runs."""
     stopping: bool = False
     """True if the program stopped the call."""
+
+    @property
+    def key(self) -> str:
+        """The key of the call on the cluster."""
+        return self.call.key
 
     def show(self, serial: int, text: bytes) -> None:
         """Add a preliminary value."""
@@ -95,24 +107,8 @@ class Engine(ABC):
         """The address to which workers send preliminary values. It is in the envelope of each call."""
 
     @abstractmethod
-    def start(
-        self,
-        pending: PendingCall,
-        call: CallEnvelope,
-        *,
-        resources: Mapping[str, float],
-        priority: int,
-        seconds: float | None,
-    ) -> None:
-        """Send a call.
-
-        Args:
-            pending: State of the call in the program.
-            call: The call.
-            resources: Amounts of the resources of a worker that the call reserves, by name.
-            priority: Priority. Calls with a higher priority run first.
-            seconds: Maximum seconds without a worker that can run the call. None waits without a limit.
-        """
+    def start(self, pending: PendingCall) -> None:
+        """Send a call."""
 
     @abstractmethod
     def let_go(self, serial: int) -> None:

@@ -49,7 +49,7 @@ from fxai.effects.waker import result_of
 from fxai.schema.data import JSON_ERRORS
 from fxai.storage.job_table import JobState, NewJob, location_of, read_location
 from fxai.storage.job_worker import Job
-from fxai.storage.work_queue import Following, WorkQueue, new_job
+from fxai.storage.work_queue import Following, WorkQueue
 
 if TYPE_CHECKING:
     import os
@@ -108,18 +108,8 @@ class QueueEngine(Engine):
         return "program"  # any program that resumes the call reads its values
 
     @override
-    def start(
-        self,
-        pending: PendingCall,
-        call: CallEnvelope,
-        *,
-        resources: Mapping[str, float],
-        priority: int,
-        seconds: float | None,
-    ) -> None:
-        queue = cast(WorkQueue, self._queue)
-        job = new_job(kind_of(call.target), call.key, encode(call).decode(), priority=priority)
-        made = _Call(queue, pending, job, call, seconds)
+    def start(self, pending: PendingCall) -> None:
+        made = _Call(cast(WorkQueue, self._queue), pending)
         with self._turn:
             self._calls[pending.key] = made
         made.start()
@@ -165,14 +155,11 @@ class QueueEngine(Engine):
 class _Call:
     """A call in the queue. All methods except `start`, `stop`, and `give_up` run in the thread of the queue."""
 
-    def __init__(
-        self, queue: WorkQueue, pending: PendingCall, job: NewJob, call: CallEnvelope, seconds: float | None
-    ) -> None:
-        self.job = job
+    def __init__(self, queue: WorkQueue, pending: PendingCall) -> None:
+        call = self._call = pending.call
+        self.job = NewJob(kind_of(call.target), call.key, encode(call).decode(), pending.priority)
         self._queue = queue
         self._pending = pending
-        self._call = call
-        self._seconds = seconds
         self._since = time.monotonic()
         self._following: Following | None = None
         self._submitted: Future[bool] | None = None
@@ -269,7 +256,8 @@ class _Call:
 
     def is_overdue(self, now: float) -> bool:
         """Return True if the call has waited longer than the queue may have no worker."""
-        return self._seconds is not None and now - self._since > self._seconds and self._pending.reply is None
+        patience = self._pending.patience
+        return patience is not None and now - self._since > patience and self._pending.reply is None
 
     def give_up(self, address: str) -> None:
         """End a call that no worker can run, so that no worker runs it later."""
@@ -282,7 +270,7 @@ class _Call:
                 why = f"the worker of the call was lost, and no worker serves {self._call.target} in {address}"
                 self.end(lost_reply(why, begun=True))
             else:
-                self._given_up = f"no worker of {self._call.target} in {address} for {self._seconds} s"
+                self._given_up = f"no worker of {self._call.target} in {address} for {self._pending.patience} s"
 
     def forget(self) -> None:
         """Remove the call now, or after the durable run that named it has recorded its outcome."""

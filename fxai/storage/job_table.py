@@ -73,6 +73,7 @@ _TABLES: Final = (
 _LOCK: Final = 0x6678_6169  # a lock of PostgreSQL, for programs that create the tables at the same time
 _MIDDLE: Final = 1 << 30  # the lowest priority of DBOS is 1, and it runs first
 _CHUNK: Final = 500
+_LONGEST: Final = 400  # characters of an ID and of a kind
 _ENDED: Final = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 _DBOS_STATUS: Final[dict[str, JobStatus]] = {
     "ENQUEUED": "waiting",
@@ -93,7 +94,7 @@ _SHOW: Final = """INSERT INTO fxai_job_shown (id, number, text, at)
 
 @final
 class NewJob(msgspec.Struct, frozen=True):
-    """A new job."""
+    """A new job. A `ValueError` reports a kind, an ID, or a text that the database cannot store."""
 
     kind: str
     """The kind of the job, which selects its workers."""
@@ -105,6 +106,16 @@ class NewJob(msgspec.Struct, frozen=True):
     """The priority. Waiting jobs with a higher priority run first."""
     delay: float = 0.0
     """Seconds until the job can run."""
+
+    def __post_init__(self) -> None:
+        for what, name in (("kind", self.kind), ("id", self.id)):
+            if not 0 < len(name) <= _LONGEST or "\0" in name or name.isspace():
+                raise ValueError(f"{what} of a job must have 1 to {_LONGEST} characters, got {name[:80]!r}")
+        try:
+            for each in (self.kind, self.id, self.text):
+                each.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"job contains half a surrogate pair at character {error.start}. Remove it.") from error
 
 
 @final
@@ -535,7 +546,6 @@ def read_location(location: str | os.PathLike[str]) -> Path | str:
 def _options(job: NewJob) -> dict[str, Any]:
     from dbos import WorkflowSerializationFormat
 
-    job.text.encode()  # raises a UnicodeEncodeError for half a surrogate pair here, not in the middle of a batch
     options = {
         "workflow_name": job.kind,
         "queue_name": job.kind,

@@ -55,7 +55,6 @@ _R = TypeVar("_R")
 
 _FIRST_PAUSE, _LAST_PAUSE = 0.01, 0.25  # seconds between two queries for the followed jobs
 _PATIENCE: Final = 30.0  # seconds of database downtime before the followers of a job fail
-_LONGEST: Final = 400  # characters of an ID and of a kind
 
 
 @final
@@ -195,11 +194,11 @@ class WorkQueue:
         Raises:
             ValueError: If the kind or the ID is empty or too long, or a string contains half a surrogate pair.
         """
-        new = new_job(kind, job, text, priority=priority, delay=delay)
+        new = NewJob(kind, job, text, priority, delay)
         return attempt_async(lambda: result_of(self._clerk.submit(new)), OSError)
 
     def submit_soon(self, job: NewJob) -> Future[bool]:
-        """Submit a job of `new_job` from any thread. fxai inserts concurrent jobs in one transaction."""
+        """Submit a job from any thread. fxai inserts concurrent jobs in one transaction."""
         return self._clerk.submit(job)
 
     def look_up(self, job: str) -> EffectOf[JobState, OSError]:
@@ -301,19 +300,6 @@ class WorkQueue:
             return Worker(self._table, self._location, cast(Any, handlers), fiber.env, **options).run(on_ready)
 
         return cast("EffectOf[Never, OSError, _R]", AwaitExit(start))
-
-
-def new_job(kind: str, job: str, text: str, *, priority: int = 0, delay: float = 0.0) -> NewJob:
-    """Return a job for `submit_soon`. The parameters and errors are the same as in `WorkQueue.submit`."""
-    for what, name in (("kind", kind), ("id", job)):
-        if not 0 < len(name) <= _LONGEST or "\0" in name or name.isspace():
-            raise ValueError(f"{what} of a job must have 1 to {_LONGEST} characters, got {name[:80]!r}")
-    try:
-        for each in (kind, job, text):
-            each.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"job contains half a surrogate pair at character {error.start}. Remove it.") from error
-    return NewJob(kind, job, text, priority, delay)
 
 
 _kept: Final[dict[str, WorkQueue]] = {}  # by URL

@@ -17,7 +17,6 @@ from fxai.distributed.queue_cluster import _Call
 from fxai.distributed.worker_host import _deadline, _reply
 from fxai.effects import Cause, Fail, Failed, Succeeded
 from fxai.storage.job_table import JobState
-from fxai.storage.work_queue import new_job
 from fxai.tools import CallFailureError, HandlerUnavailable, Outcome, OutcomeUnknown, Refused, Tool
 from fxai.tools.tool_error import encode_failure
 from tests.kit.every import every
@@ -81,9 +80,8 @@ class _Followed:
 
 
 def _call(queue: _Queue) -> tuple[_Call, PendingCall]:
-    pending = PendingCall("k", lambda: None)
-    job = new_job("desk", "job", "{}")
-    return _Call(cast(Any, queue), pending, job, _envelope(None, 0.0), None), pending
+    pending = PendingCall(msgspec.structs.replace(_envelope(None, 0.0), key="job"), lambda: None)
+    return _Call(cast(Any, queue), pending), pending
 
 
 @every("stopped", [False, True])

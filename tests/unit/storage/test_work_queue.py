@@ -24,7 +24,7 @@ from fxai.effects import EffectOf
 from fxai.effects.effect import AnyEffect
 from fxai.storage.job_table import JobState, JobTable, NewJob, read_location
 from fxai.storage.job_worker import Job
-from fxai.storage.work_queue import WorkQueue, new_job
+from fxai.storage.work_queue import WorkQueue
 from fxai.storage.worker_lock import WorkerLock
 from tests.kit.postgres import POSTGRES, fresh_database, server_of
 from tests.kit.queues import claim_for
@@ -532,9 +532,9 @@ def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
 def test_what_cannot_be_a_job_or_a_place_is_refused(tmp_path: Path) -> None:
     """The errors say what is wrong, and no password."""
     with pytest.raises(ValueError, match="1 to 400 characters"):
-        new_job("", "a", "1")
+        NewJob("", "a", "1")
     with pytest.raises(ValueError, match="half a surrogate"):
-        new_job("k", "a", "\ud800")
+        NewJob("k", "a", "\ud800")
     with pytest.raises(ValueError, match="postgresql://"):
         fx.run(fx.scoped(WorkQueue.open("mysql://ann@localhost/jobs")))
     with pytest.raises(ValueError, match="is a directory"):
