@@ -25,13 +25,7 @@ import anyio
 import msgspec
 from typing_extensions import override
 
-from fxai.durable.failure import (
-    DurableError,
-    DurableFailure,
-    JournalFailure,
-    ProgramChanged,
-    RunCancelled,
-)
+from fxai.durable.failure import DurableError, DurableFailure, JournalFailure, ProgramChanged, RunCancelled
 from fxai.durable.record import AnyRecord, Ended, Part, TimedRecord, Timer
 from fxai.durable.run_journal import CLOCK, RunJournal
 from fxai.effects.cause import Cause, Die, Fail

@@ -17,14 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from typing_extensions import override
 
-from fxai.durable.failure import (
-    DurableFailure,
-    JournalFailure,
-    ProgramChanged,
-    RunAsleep,
-    RunCancelled,
-    RunWaiting,
-)
+from fxai.durable.failure import DurableFailure, JournalFailure, ProgramChanged, RunAsleep, RunCancelled, RunWaiting
 from fxai.durable.frame import Frame, Hold, digest, leave_openly
 from fxai.durable.outcome_record import missing_questions
 from fxai.durable.record import FORM, Asked, Begun, Closed, Ended, Opened, RunStatus

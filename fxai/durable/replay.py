@@ -46,17 +46,7 @@ from fxai.durable.outcome_record import (
 from fxai.durable.record import Answered, Begun, Ended, Entered, Part, TurnRecord
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import AnyContext
-from fxai.effects.effect import (
-    AnyEffect,
-    Ask,
-    FailCause,
-    Fold,
-    Generate,
-    Local,
-    Succeed,
-    Suspend,
-    Within,
-)
+from fxai.effects.effect import AnyEffect, Ask, FailCause, Fold, Generate, Local, Succeed, Suspend, Within
 from fxai.effects.scope import NOTHING
 from fxai.effects.stream import AnyStream, StreamOf, provide_stream
 from fxai.effects.tracing import Tracer

@@ -30,15 +30,7 @@ from fxai.effects.effect import Effect
 from fxai.effects.scope import Scope
 from fxai.storage import is_intact, read_record, seal, seal_text
 from fxai.storage.journal import Choose, Entry, Form, Journal
-from fxai.storage.private_file import (
-    hold_file,
-    lock_file,
-    open_file,
-    remove_file,
-    replace_file,
-    warn,
-    write_all,
-)
+from fxai.storage.private_file import hold_file, lock_file, open_file, remove_file, replace_file, warn, write_all
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")

@@ -12,7 +12,7 @@ all its journals, and replaces broken connections. An owner retries until its le
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar, final
 from uuid import uuid4
 
@@ -23,8 +23,8 @@ from fxai.effects.constructor import fail, in_thread
 from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, Fetch, Generate
 from fxai.effects.scope import NOTHING, Scope
 from fxai.storage.journal import Choose, Columns, Entry, Form, Journal, Selection
-from fxai.storage.journal_store import JournalStore, Newest, decode_states
-from fxai.storage.postgres import connect, name_of, pool_of, retry_away
+from fxai.storage.journal_store import JournalStore, decode_states
+from fxai.storage.postgres import name_of, pool_of, retry_away
 from fxai.storage.postgres_owner import LEASE, TABLES, holder_of
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ _NEWEST: Final = f"""SELECT number, data FROM fxai_journal
 _ROWS: Final = """SELECT number, data FROM fxai_journal
     WHERE kind = %(kind)s AND name = %(name)s AND number > %(last)s - %(batch)s AND number <= %(last)s
     ORDER BY number DESC, part"""
-_HEADS: Final = """SELECT those.name, newest.number FROM unnest(%s::text[]) AS those(name) CROSS JOIN LATERAL
-    (SELECT number FROM fxai_journal WHERE kind = %s AND name = those.name ORDER BY number DESC LIMIT 1) AS newest"""
+_HEADS: Final = """SELECT those.name, newest.number FROM unnest(%(names)s::text[]) AS those(name) CROSS JOIN LATERAL (
+    SELECT number FROM fxai_journal WHERE kind = %(kind)s AND name = those.name ORDER BY number DESC LIMIT 1
+    ) AS newest"""
 _INSERT: Final = "INSERT INTO fxai_journal VALUES (%s, %s, %s, %s, %s)"
 _INSERT_WITH_STATE: Final = f"""WITH entry AS ({_INSERT})
     INSERT INTO fxai_journal_state (kind, name, state, number, mark) VALUES (%s, %s, %s, %s, %s)
@@ -97,19 +98,16 @@ class PostgresJournals(JournalStore):
 
     @override
     def states(self) -> Iterator[Any]:
-        with connect(self._url, *_TABLES) as database:
-            kind = (self._form.name,)
-            rows = database.execute("SELECT name, state FROM fxai_journal_state WHERE kind = %s", kind).fetchall()
-        yield from self._decode(rows)
+        yield from self._decode(self._read("SELECT name, state FROM fxai_journal_state WHERE kind = %(kind)s"))
 
     @override
     def select(self, columns: Columns, selection: Selection) -> list[Any]:
         number, after = selection.after or (None, "")
         wanted = {"mark": selection.mark, "prefix": selection.prefix, "most": selection.most}
-        with connect(self._url, *_TABLES) as database:
-            values = {**wanted, "kind": self._form.name, "number": number, "after": after}
-            rows = database.execute(_SELECT, values).fetchall()
-        return [*self._decode(rows)]
+        return [*self._decode(self._read(_SELECT, **wanted, number=number, after=after))]
+
+    def _read(self, query: LiteralString, **values: object) -> list[Any]:
+        return pool_of(self._url, *_TABLES).read(query, {**values, "kind": self._form.name})
 
     def _decode(self, rows: list[Any]) -> Iterator[Any]:
         return decode_states(rows, lambda text: self._form.decode_state(text.encode()), self._form, self.location)
@@ -120,10 +118,8 @@ class PostgresJournals(JournalStore):
         return self.location, self._form.name, self._url
 
     @override
-    @contextmanager
-    def looking(self) -> Generator[Newest]:
-        with connect(self._url, *_TABLES) as database:  # one connection until the block ends
-            yield lambda names: dict(database.execute(_HEADS, (names, self._form.name)).fetchall())
+    def newest(self, names: list[str]) -> dict[str, int]:
+        return dict(self._read(_HEADS, names=names))
 
 
 @final

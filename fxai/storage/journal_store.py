@@ -24,8 +24,7 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 from weakref import WeakValueDictionary
@@ -34,25 +33,13 @@ import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.storage.database import connect
-from fxai.storage.journal import (
-    Columns,
-    Entry,
-    Form,
-    Journal,
-    ProcessJournal,
-    Selection,
-    TableJournal,
-    read_state,
-)
+from fxai.storage.journal import Columns, Entry, Form, Journal, ProcessJournal, Selection, TableJournal, read_state
 from fxai.storage.private_file import file_name, warn
 
 _A = TypeVar("_A")
 
 Tell: TypeAlias = Callable[[int], None]
 """Receives the number of the newest entry of a journal, in any thread. The number can be the same as before."""
-
-Newest: TypeAlias = Callable[[list[str]], dict[str, int]]
-"""Returns the numbers of the newest entries of journals, by their names. A missing journal has no number."""
 
 _PAUSE: Final = 1.0  # seconds between two queries
 
@@ -98,14 +85,13 @@ class JournalStore(ABC):
         """The identity of the journals. Stores with the same journals have the same identity. The location is first."""
         return (repr(self), self)
 
-    @contextmanager
-    def looking(self) -> Generator[Newest]:
-        """Return a context with a function that returns the numbers of the newest entries.
+    def newest(self, names: list[str]) -> dict[str, int]:
+        """Return the numbers of the newest entries of journals, by name. A missing journal can have no number.
 
         Raises:
-            OSError: As `states`, also from the function.
+            OSError: As `states`.
         """
-        yield lambda names: {name: self.journal(name).read(_newest) for name in names}
+        return {name: self.journal(name).read(_newest) for name in names}
 
     def listen(self, name: str, tell: Tell) -> Callable[[], None]:
         """Call `tell` with the number of each new entry. Return the function that stops this.
@@ -262,15 +248,9 @@ class TableJournals(JournalStore):
         return str(self._path), self._form.name
 
     @override
-    @contextmanager
-    def looking(self) -> Generator[Newest]:
+    def newest(self, names: list[str]) -> dict[str, int]:
         query = f"SELECT name, newest FROM {self._form.heads} WHERE name IN (SELECT value FROM json_each(?))"
-
-        def look(names: list[str]) -> dict[str, int]:
-            rows = self._rows(query, msgspec.json.encode(names).decode())
-            return {name: int(newest) for name, newest in rows}
-
-        yield look
+        return {name: int(newest) for name, newest in self._rows(query, msgspec.json.encode(names).decode())}
 
 
 # -- new entries
@@ -305,7 +285,6 @@ class _Watch:
         self._store = store
         self._watchers: dict[object, tuple[str, Tell]] = {}
         self._none = threading.Event()  # set when no journal is watched
-        self._troubled = False
         threading.Thread(target=self._run, name="fxai journal watch", daemon=True).start()
 
     def add(self, name: str, tell: Tell) -> object:
@@ -323,25 +302,20 @@ class _Watch:
                 self._none.set()
 
     def _run(self) -> None:
+        is_troubled = False
         while not self._none.wait(_PAUSE):
-            try:
-                with self._store.looking() as newest:
-                    self._troubled = False
-                    self._look_until_none(newest)
-            except Exception as error:  # the next query can succeed
-                if not self._troubled:
-                    warn("cannot read new entries in %s: %s; fxai tries again", self._store.identity[0], error)
-                self._troubled = True
-
-    def _look_until_none(self, newest: Callable[[list[str]], dict[str, int]]) -> None:
-        while True:
             with _lock:
                 watchers = list(self._watchers.values())
-            numbers = newest([name for name, _ in watchers])
+            try:
+                numbers = self._store.newest([name for name, _ in watchers])
+                is_troubled = False
+            except Exception as error:  # the next query can succeed
+                if not is_troubled:
+                    warn("cannot read new entries in %s: %s; fxai tries again", self._store.identity[0], error)
+                is_troubled = True
+                continue
             for name, tell in watchers:
                 self._tell(name, tell, numbers.get(name, 0))
-            if self._none.wait(_PAUSE):
-                return
 
     def _tell(self, name: str, tell: Tell, number: int) -> None:
         try:
