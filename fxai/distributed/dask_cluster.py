@@ -20,7 +20,7 @@ from distributed.scheduler import KilledWorker
 from distributed.security import Security
 from typing_extensions import override
 
-from fxai.distributed.dask_scheduler import CallRegistry, require_scheduler
+from fxai.distributed.dask_scheduler import SHOWN, CallRegistry, require_scheduler
 from fxai.distributed.dask_worker import HostPlugin, run_call
 from fxai.distributed.engine import Engine, PendingCall
 from fxai.distributed.envelope import Gone, InterruptReason, encode, lost_reply
@@ -29,7 +29,6 @@ from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
 from fxai.effects.waker import result_of
 
-_POLL_SECONDS: Final = 20.0
 _LARGE: Final = 5_000_000
 """Bytes of a large call. At 10 MB Dask warns its own users, who cannot change the call."""
 _ONE_WORKER: Final = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}  # only one worker receives the call
@@ -58,8 +57,6 @@ class DaskEngine(Engine):
         self._calls: dict[str, PendingCall] = {}
         self._stopping: list[PendingCall] = []  # calls for the next message to the registry
         self._futures: dict[str, Any] = {}  # futures of Dask, in the thread of its loop
-        self._watched = 0  # calls whose preliminary values are read
-        self._reader: asyncio.Task[None] | None = None
 
     # -- the connection, in its thread
 
@@ -88,6 +85,7 @@ class DaskEngine(Engine):
         client: Any = await self._stack.enter_async_context(made)
         await client.register_plugin(CallRegistry())
         await client.register_plugin(HostPlugin())
+        client.subscribe_topic(SHOWN, self._show)
         self._client = client
 
     @override
@@ -102,8 +100,7 @@ class DaskEngine(Engine):
     @override
     async def close(self) -> None:
         async def leave() -> None:
-            self._watched = 0
-            tasks = [*self._tasks, *([] if self._reader is None else [self._reader])]
+            tasks = [*self._tasks]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -142,7 +139,6 @@ class DaskEngine(Engine):
     async def _follow(self, pending: PendingCall) -> None:
         call = pending.call
         self._calls[call.key] = pending
-        self._watch(1 if call.client else 0)
         reply = encode(lost_reply("the program has disconnected from the cluster", begun=True))
         try:
             data = encode(call)
@@ -158,7 +154,6 @@ class DaskEngine(Engine):
                 del self._futures[call.key]
                 future.release()
         finally:
-            self._watch(-1 if call.client else 0)
             del self._calls[call.key]
             pending.end(reply)
 
@@ -213,32 +208,13 @@ class DaskEngine(Engine):
         with suppress(OSError):
             await self._client.scheduler.fxai_let_go(serials=[serial])
 
-    def _watch(self, more: int) -> None:
-        """Read preliminary values while a call has a reader."""
-
-        def stop_reading(_: object) -> None:
-            self._reader = None
-            self._watch(0)
-
-        self._watched += more
-        if self._watched and self._reader is None:
-            self._reader = asyncio.create_task(self._read())
-            self._reader.add_done_callback(stop_reading)
-
-    async def _read(self) -> None:
-        registry, client = self._client.scheduler, self._client.id
-        while self._watched:
-            try:
-                shown = await registry.fxai_read(client=client, seconds=_POLL_SECONDS)
-            except OSError:
-                await asyncio.sleep(1)  # the client reconnects, or ends the calls
-                continue
-            for serial, key, text in shown:
-                call = self._calls.get(key)
-                if call is None:
-                    self._spawn(self._take(serial))
-                else:
-                    call.show(serial, text)
+    def _show(self, event: tuple[float, tuple[int, str, bytes]]) -> None:
+        serial, key, text = event[1]
+        call = self._calls.get(key)
+        if call is None:
+            self._spawn(self._take(serial))
+        else:
+            call.show(serial, text)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)

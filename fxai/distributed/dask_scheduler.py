@@ -18,7 +18,8 @@ OSError: the scheduler requires TLS, and no certificate is given. Set `tls_ca_fi
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections.abc import Callable
+from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, final
 
 import msgspec
@@ -99,21 +100,17 @@ STOPPED: Final = "stopped"
 """The program stopped the call before it started."""
 
 
+SHOWN: Final = "fxai-shown"
+"""The topic of the events that send preliminary values to clients."""
+
+
 @final
 class _Showing(msgspec.Struct, eq=False):
     """A preliminary value that the client has not read."""
 
+    client: str
     key: str
-    text: bytes
     read: asyncio.Future[None]
-
-
-@final
-class _Reader(msgspec.Struct, eq=False):
-    """The values for one client, oldest first."""
-
-    items: deque[int] = msgspec.field(default_factory=deque[int])
-    ready: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
 
 @final
@@ -127,7 +124,6 @@ class CallRegistry(SchedulerPlugin):
         self._scheduler: Scheduler | None = None
         self._begun: dict[str, str] = {}  # address of the worker, by the key of the call
         self._stopped: set[str] = set()
-        self._readers: dict[str, _Reader] = {}
         self._showings: dict[int, _Showing] = {}
         self._serial = 0
 
@@ -141,7 +137,6 @@ class CallRegistry(SchedulerPlugin):
             fxai_stop=self.stop,
             fxai_progress=self.progress,
             fxai_show=self.show,
-            fxai_read=self.read,
             fxai_let_go=self.let_go,
         )
 
@@ -151,14 +146,15 @@ class CallRegistry(SchedulerPlugin):
         if finish == "forgotten" and (key in self._begun or key in self._stopped):
             self._begun.pop(key, None)
             self._stopped.discard(key)
-            self._let_calls_go({key})
+            self._release(lambda showing: showing.key == key)
 
     @override
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
         """Resume the handlers that show a value to a client that has disconnected."""
-        reader = self._readers.pop(client, None)
-        if reader is not None:
-            self.let_go(list(reader.items))
+        self._release(lambda showing: showing.client == client)
+
+    def _release(self, is_over: Callable[[_Showing], bool]) -> None:
+        self.let_go([serial for serial, showing in self._showings.items() if is_over(showing)])
 
     # -- methods for workers
 
@@ -179,10 +175,10 @@ class CallRegistry(SchedulerPlugin):
             return
         self._serial += 1
         read = asyncio.get_running_loop().create_future()
-        self._showings[self._serial] = _Showing(key, text, read)
-        reader = self._readers.setdefault(client, _Reader())
-        reader.items.append(self._serial)
-        reader.ready.set()
+        self._showings[self._serial] = _Showing(client, key, read)
+        # not `log_event`, because the scheduler would keep the values
+        event = {"op": "event", "topic": SHOWN, "event": (time(), (self._serial, key, text))}
+        cast(Any, self._scheduler).send_all({client: [event]}, {})
         await read
 
     # -- methods for clients
@@ -190,7 +186,7 @@ class CallRegistry(SchedulerPlugin):
     def stop(self, keys: list[str]) -> list[str]:
         """Stop calls. Return the calls that have started, because the client must wait for their ends."""
         self._stopped.update(keys)
-        self._let_calls_go(set(keys))
+        self._release(lambda showing: showing.key in self._stopped)
         started: list[str] = []
         for key in keys:
             worker = self._begun.get(key)
@@ -199,9 +195,6 @@ class CallRegistry(SchedulerPlugin):
                 started.append(key)
         return started
 
-    def _let_calls_go(self, keys: set[str]) -> None:
-        self.let_go([serial for serial, showing in self._showings.items() if showing.key in keys])
-
     def progress(self, key: str) -> tuple[bool, bool]:
         """Return whether a call has started, and whether it is stuck because no worker can run it."""
         scheduler, worker = self._scheduler, self._begun.get(key)
@@ -209,20 +202,6 @@ class CallRegistry(SchedulerPlugin):
             return worker is not None, False
         task: Any = scheduler.tasks.get(key)
         return worker is not None, not scheduler.workers or (task is not None and task.state == "no-worker")
-
-    async def read(self, client: str, seconds: float) -> list[tuple[int, str, bytes]]:
-        """Return the values for a client, each with its serial number and key. Wait at most `seconds` for a value."""
-        reader = self._readers.setdefault(client, _Reader())
-        try:
-            async with asyncio.timeout(seconds):
-                await reader.ready.wait()
-        except TimeoutError:
-            return []
-        reader.ready.clear()
-        serials = list(reader.items)
-        reader.items.clear()
-        there = ((serial, self._showings.get(serial)) for serial in serials)
-        return [(serial, showing.key, showing.text) for serial, showing in there if showing is not None]
 
     def let_go(self, serials: list[int]) -> None:
         """Resume the handlers that showed these values."""
