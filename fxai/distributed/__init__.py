@@ -6,12 +6,11 @@ before it is used.
 
 from __future__ import annotations
 
-from fxai.distributed.cluster import Cluster
+from fxai.distributed.cluster import Cluster, serve_queue, serve_worker
 from fxai.distributed.distribution import Placement, distribute
 from fxai.distributed.engine import ClusterUnavailable
 from fxai.distributed.envelope import WorkerDefectError
 from fxai.distributed.worker_host import TargetError, WorkerOptions
-from fxai.distributed.worker_process import serve_queue, serve_worker
 
 __all__ = [
     "Cluster",

@@ -1,4 +1,4 @@
-"""The service that runs the calls of handlers in other processes.
+"""The service that runs the calls of handlers in other processes, and the workers of a cluster.
 
 `Cluster.layer(address)` connects to a running Dask cluster, and `Cluster.local_layer()` starts one on this machine.
 Both require the extra `distributed`. `Cluster.queue_layer(location)` uses a work queue in a database, whose calls
@@ -8,6 +8,14 @@ survive the loss of the program and of its workers. It requires the extra `durab
 >>> failed = fx.run_result(fx.service(Cluster).provide(Cluster.layer("tcp://127.0.0.1:1", seconds=0.2)))
 >>> print(failed.failure())
 no cluster at tcp://127.0.0.1:1: ...
+
+`serve_worker` and `serve_queue` run this process as a worker until they are cancelled. A worker loads and builds its
+targets before it connects to the cluster. If you cancel it, it accepts no new calls, waits for running calls, and
+releases its layers.
+
+>>> failed = fx.run_result(serve_queue("jobs.db", WorkerOptions(targets=("fxai.cli.example:nothing",))))
+>>> print(failed.failure())
+fxai.cli.example:nothing cannot be used: ...
 """
 
 from __future__ import annotations
@@ -16,9 +24,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from fxai.distributed.engine import ClusterUnavailable, Engine, require_dask
+from fxai.distributed.worker_host import TargetError, WorkerOptions
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import wait
-from fxai.effects.effect import AwaitExit, EffectOf
+from fxai.effects.effect import AwaitExit, EffectOf, Suspend
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import acquire_release
 from fxai.effects.service import Service
@@ -145,3 +154,57 @@ def _layer(make: Callable[[], Engine]) -> LayerOf[Cluster, ClusterUnavailable, N
     acquire: EffectOf[Engine, ClusterUnavailable] = AwaitExit(lambda _: open_cluster())
     opened = acquire_release(acquire, close)
     return LayerOf.scoped(Cluster, opened.map(Cluster))
+
+
+# -- workers
+
+
+def serve_worker(
+    scheduler: str, options: WorkerOptions | None = None, on_listening: Callable[[str], object] | None = None
+) -> EffectOf[None, ClusterUnavailable | TargetError]:
+    """Run calls for a Dask cluster until the worker is cancelled or the scheduler removes it.
+
+    Args:
+        scheduler: Address of the scheduler, such as `"tcp://host:8786"`.
+        options: Options of the worker.
+        on_listening: Function that receives the address of the worker when it is ready.
+
+    Fails with:
+        TargetError: If a target cannot be used.
+        ClusterUnavailable: If no scheduler answers, or it no longer answers.
+
+    Raises:
+        ImportError: If the extra `distributed` is not installed.
+    """
+
+    def serve() -> EffectOf[None, ClusterUnavailable | TargetError]:
+        require_dask()
+        from fxai.distributed.dask_worker import serve_dask  # requires Dask
+
+        return serve_dask(scheduler, options or WorkerOptions(), on_listening)
+
+    return Suspend(serve)
+
+
+def serve_queue(
+    location: str | os.PathLike[str], options: WorkerOptions, on_ready: Callable[[str], object] | None = None
+) -> EffectOf[None, ClusterUnavailable | TargetError]:
+    """Run the calls of the targets in a work queue until the worker is cancelled.
+
+    Args:
+        location: Location of the queue, as for `Cluster.queue_layer`.
+        options: Options of the worker, with at least one target.
+        on_ready: Function that receives the name of the worker when it is ready.
+
+    Fails with:
+        TargetError: If a target cannot be used.
+        ClusterUnavailable: If the database cannot be opened or refuses, or if other workers took over the calls of this
+            worker because its lock was lost.
+
+    Raises:
+        ImportError: If the extra `durable` is not installed.
+        ValueError: If the location is invalid, no target is given, or an option does not exist for queues.
+    """
+    from fxai.distributed.queue_cluster import serve_calls  # requires the extra durable
+
+    return serve_calls(location, options, on_ready)

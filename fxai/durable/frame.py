@@ -30,8 +30,7 @@ from fxai.durable.record import AnyRecord, Ended, Part, TimedRecord, Timer
 from fxai.durable.run_journal import CLOCK, RunJournal
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import AnyContext, Branches, Branching, ContextOf, Placed
-from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Fetch, Succeed, Suspend, Sync
-from fxai.effects.scope import Scope
+from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Succeed, Suspend, Sync
 from fxai.effects.service import Clock
 
 _SHORT: Final = 1.0  # seconds; a shorter sleep starts again after a crash
@@ -67,10 +66,8 @@ class Frame(msgspec.Struct, Placed, eq=False):
     is_agent: bool = False
     trunk: Frame | None = None
     """The frame of the agent, call, or program that contains this branch. None if the frame is not a branch."""
-    up: Frame | None = None
-    """The sequence whose concurrent operator started this branch."""
     outer: Frame | None = None
-    """The frame that created this frame."""
+    """The frame that created this frame. For a branch, it is the sequence with the concurrent operator."""
     fired: anyio.CancelScope | None = None
     """The cancel scope of this branch if its timeout fired in an earlier program. fxai cancels it before new work."""
     repeats: bool = False
@@ -144,10 +141,8 @@ class Frame(msgspec.Struct, Placed, eq=False):
 
     def child(self, path: str) -> Frame:
         """Return the frame of a child of a concurrent operator. Its time is the time of the trunk."""
-        base, here = self.base, self
-        return Frame(
-            self.journal, path, self.version, self.patience, self.leaves, base.around, trunk=base, up=here, outer=here
-        )
+        base = self.base
+        return Frame(self.journal, path, self.version, self.patience, self.leaves, base.around, trunk=base, outer=self)
 
     def inside(self, path: str, begun: float | None = None, *, agent: bool = False, leaves: bool = False) -> Frame:
         """Return the frame of a nested part.
@@ -402,30 +397,11 @@ def under_way(frame: Frame, effect: AnyEffect) -> AnyEffect:
     """Run `effect` and keep the run from being suspended, so that the work of `effect` is not lost."""
     journal = frame.journal
 
-    def end() -> None:
-        journal.under_way -= 1
-
     def start() -> AnyEffect:
-        journal.under_way += 1
-        return effect.ensuring(Sync(end))
+        journal.start_part()
+        return effect.ensuring(Sync(journal.end_part))
 
     return Suspend(start)
-
-
-def under_way_in_scope(frame: Frame) -> AnyEffect:
-    """Keep the run from being suspended until the enclosing scope closes."""
-    journal = frame.journal
-
-    def end() -> None:
-        journal.under_way -= 1
-
-    def start(scope: Scope) -> AnyEffect:
-        journal.under_way += 1
-        scope.add(lambda _: Sync(end))
-        return Succeed(None)
-
-    scope: EffectOf[Scope, Any, Any] = Fetch(Scope)
-    return scope.flat_map(start)
 
 
 def leave(failure: Any, frame: Frame) -> AnyEffect:

@@ -19,18 +19,7 @@ from fxai.agents.answer import Answer
 from fxai.agents.inbox import InboxMessage, decode_messages, encode_messages
 from fxai.agents.state import StateStore
 from fxai.durable.failure import ProgramChanged, RunWaiting
-from fxai.durable.frame import (
-    Frame,
-    Steps,
-    append,
-    digest,
-    leave,
-    leave_openly,
-    stop_cancelled,
-    under_way,
-    under_way_in_scope,
-    wait,
-)
+from fxai.durable.frame import Frame, Steps, append, digest, leave, leave_openly, stop_cancelled, under_way, wait
 from fxai.durable.outcome_record import (
     ask_about,
     bad_end_of,
@@ -46,8 +35,8 @@ from fxai.durable.outcome_record import (
 from fxai.durable.record import Answered, Begun, Ended, Entered, Part, TurnRecord
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import AnyContext
-from fxai.effects.effect import AnyEffect, Ask, FailCause, Fold, Generate, Local, Succeed, Suspend, Within
-from fxai.effects.scope import NOTHING
+from fxai.effects.effect import AnyEffect, Ask, FailCause, Fold, Generate, Local, Succeed, Suspend, Sync, Within
+from fxai.effects.scope import NOTHING, acquire_release
 from fxai.effects.stream import AnyStream, StreamOf, provide_stream
 from fxai.effects.tracing import Tracer
 from fxai.messages.accumulate import gather
@@ -140,7 +129,9 @@ class Replay(Interceptor):
             turn = find_turn(frame, path)
             if turn is None:
                 begun = verified.and_then(stop_cancelled(frame)).and_then(Suspend(frame.go_on))
-                asked = StreamOf.unwrap(under_way_in_scope(frame).as_(parts))
+                journal = frame.journal
+                started = acquire_release(Sync(journal.start_part), lambda _: Sync(journal.end_part))
+                asked = StreamOf.unwrap(started.as_(parts))
                 inner = provide_stream(asked, Ask(_requesting(frame, path).services))
                 return begun.as_(_journal_stream(frame, path, request, inner, _trace_of(tracer)))
             again = verified.and_then(self._replay(frame, turn, request, tracer))
@@ -408,7 +399,7 @@ def _path_alone(frame: Frame, location: str | None, index: str) -> str:
             path = f"{around.asked}/{index}"
             frame.journal.reached.meet(path)
             return path
-        around = around.up
+        around = around.outer if around.trunk is not None else None
     return frame.next(f"{location or 'call'} {index}")
 
 

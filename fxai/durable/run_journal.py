@@ -158,8 +158,7 @@ class RunJournal:
         self._news: anyio.Event | None = None
         self.hold: float | None = None
         """Maximum seconds that a program waits in a sleep before it suspends the run. None never suspends it."""
-        self.under_way: int = 0
-        """Number of running parts whose work would be lost, or in doubt, if the run were suspended."""
+        self._under_way = 0  # running parts whose work would be lost, or in doubt, if the run were suspended
         self.sleeping: list[float] = []
         """The end times of the current sleeps."""
         self._asleep: RunAsleep | None = None
@@ -212,6 +211,14 @@ class RunJournal:
                 raise
             self._take_in(new)
             self.known.last = before + len(new) + 1
+
+    def start_part(self) -> None:
+        """Keep the run from being suspended until `end_part`."""
+        self._under_way += 1
+
+    def end_part(self) -> None:
+        """End a part of `start_part`."""
+        self._under_way -= 1
 
     # -- time
 
@@ -276,7 +283,7 @@ class RunJournal:
     def leave_asleep(self, now: float) -> None:
         """Stop the program of the run if it only sleeps, and the sleep is longer than `hold`."""
         left = min(self.sleeping) - now
-        if self.hold is not None and left > self.hold and not self.under_way and not self.known.questions:
+        if self.hold is not None and left > self.hold and not self._under_way and not self.known.questions:
             self._asleep = RunAsleep(self.known.run, left)
             for scope in self._scopes:
                 scope.cancel()

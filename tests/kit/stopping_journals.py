@@ -23,17 +23,7 @@ class _StoppingJournals:
 
     def journal(self, name: str) -> Any:
         """Returns the journal of a name."""
-        journal = self._store.journal(name)
-        append, stops = journal.append, self
-
-        def append_or_stop(*args: Any) -> None:
-            stops.left -= 1
-            if stops.left < 0:
-                raise OSError("the process has ended")
-            append(*args)
-
-        journal.append = append_or_stop
-        return journal
+        return _StoppingJournal(self._store.journal(name), self)
 
     def states(self) -> Iterator[Any]:
         """Returns the states of all journals."""
@@ -42,3 +32,21 @@ class _StoppingJournals:
     def listen(self, name: str, tell: Callable[[int], None]) -> Callable[[], None]:
         """Calls `tell` for each new entry of a journal, until the returned function is called."""
         return cast("Callable[[], None]", self._store.listen(name, tell))
+
+
+@final
+class _StoppingJournal:
+    """A journal whose other users are not affected."""
+
+    def __init__(self, journal: Any, stops: _StoppingJournals) -> None:
+        self._journal = journal
+        self._stops = stops
+
+    def append(self, *args: Any) -> None:
+        self._stops.left -= 1
+        if self._stops.left < 0:
+            raise OSError("the process has ended")
+        self._journal.append(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
