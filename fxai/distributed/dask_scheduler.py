@@ -36,16 +36,9 @@ Role: TypeAlias = Literal["client", "worker"]
 
 
 async def require_scheduler(address: str, security: Security | None, role: Role, seconds: float) -> None:
-    """Wait until a scheduler answers.
+    """Wait until a scheduler answers. An `OSError` contains the reason why it does not answer, or refuses.
 
-    Args:
-        address: Address of the scheduler.
-        security: Certificates. None uses the certificates in the configuration of Dask.
-        role: Role of this process, which selects its certificate.
-        seconds: Maximum seconds to wait. A scheduler that refuses ends the wait.
-
-    Raises:
-        OSError: If no scheduler answers, or it refuses. The message contains the reason.
+    Without `security`, the process uses the certificates in the configuration of Dask for its role.
     """
     arguments = connection_arguments(address, security, role)
     asked: Any = cast(Any, rpc)(address, connection_args=arguments, timeout=seconds)
@@ -59,11 +52,7 @@ async def require_scheduler(address: str, security: Security | None, role: Role,
 
 
 def connection_arguments(address: str, security: Security | None, role: Role) -> dict[str, Any]:
-    """Return the arguments of a connection to a scheduler.
-
-    Raises:
-        OSError: If the certificates cannot be used, or are missing for an address with TLS.
-    """
+    """Return the arguments of a connection to a scheduler. An `OSError` reports missing or invalid certificates."""
     made: Any = Security
     try:
         chosen: Any = security or made()

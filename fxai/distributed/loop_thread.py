@@ -60,8 +60,7 @@ class LoopThread:
     def submit(self, coroutine: Coroutine[Any, Any, _A]) -> Future[_A]:
         """Run a coroutine in a task of the loop. If you cancel the future, the task is cancelled.
 
-        Raises:
-            RuntimeError: If the thread is closed.
+        A closed thread raises a `RuntimeError`.
         """
         try:
             return asyncio.run_coroutine_threadsafe(coroutine, cast("asyncio.AbstractEventLoop", self._loop))
@@ -75,14 +74,9 @@ class LoopThread:
             cast("asyncio.AbstractEventLoop", self._loop).call_soon_threadsafe(f, *arguments)
 
     def close(self, seconds: float | None = None) -> bool:
-        """End the loop, cancel its tasks, and wait for the thread. A second call has no effect.
+        """End the loop, cancel its tasks, and wait for the thread. Return True if the thread has ended.
 
-        Args:
-            seconds: Maximum seconds to wait. None waits without a limit. A thread that still runs then ends with the
-                process.
-
-        Returns:
-            True if the thread has ended.
+        After `seconds`, a thread that still runs ends with the process. None waits without a limit.
         """
         over = self._over
         if over is not None:

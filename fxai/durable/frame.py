@@ -145,13 +145,10 @@ class Frame(msgspec.Struct, Placed, eq=False):
         return Frame(self.journal, path, self.version, self.patience, self.leaves, base.around, trunk=base, outer=self)
 
     def inside(self, path: str, begun: float | None = None, *, agent: bool = False, leaves: bool = False) -> Frame:
-        """Return the frame of a nested part.
+        """Return the frame of a nested part, which can be the run of an agent.
 
-        Args:
-            path: Path of the part.
-            begun: Run time in seconds at which an earlier program started the part; None if no program did.
-            agent: True if the part is the run of an agent.
-            leaves: True if the run stops with a defect in this part. The code around the part catches the defect.
+        An earlier program started the part at the run time `begun`, in seconds. If `leaves` is True, the run stops with
+        a defect in this part, which the code around the part catches.
         """
         base = self.base
         past = base.past if begun is None else begun
@@ -205,11 +202,7 @@ class Frame(msgspec.Struct, Placed, eq=False):
         return bool(late)
 
     async def write(self, record: Timer | Ended) -> None:
-        """Append a record during a wait.
-
-        Raises:
-            DurableError: If the journal cannot be written.
-        """
+        """Append a record during a wait. Raise a `DurableError` if that fails."""
         journal, marked = self.journal, self.mark(record)
         try:
             if journal.journal.blocks:

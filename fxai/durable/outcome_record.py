@@ -88,8 +88,7 @@ def bad_end_of(path: str, tool: ToolInfo, cause: Cause[Any]) -> Ended:
 def read_outcome(tool: ToolInfo, name: str, ended: Ended) -> AnyEffect:
     """Return the outcome in a record, or its failure in the error channel. The kind must have one.
 
-    Raises:
-        DecodeError: If the value does not have the type that the tool declares.
+    A `DecodeError` reports a value of another type than the tool declares.
     """
     value = ended.value
     if ended.handle:  # the round reads the value from the store of large results
@@ -146,13 +145,7 @@ def why_in_doubt(part: Part) -> str:
 
 
 def missing_questions(known: Known, now: float, *, last: int) -> list[RunQuestion]:
-    """Return the questions about parts in doubt that no program has asked. The parts started before a record.
-
-    Args:
-        known: The records of the run.
-        now: The time in seconds since 1970.
-        last: The number of the record.
-    """
+    """Return the questions about parts in doubt up to the record `last` that no program has asked."""
     return [
         RunQuestion(known.run, path, "doubt", part.begun.name, part.begun.params, why_in_doubt(part), asked=now)
         for path, part in [*known.parts.items()]

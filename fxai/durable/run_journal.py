@@ -167,11 +167,7 @@ class RunJournal:
 
     @staticmethod
     def open(run: str, store: JournalStore) -> RunJournal:
-        """Return the journal of a run in its current state. It blocks if the store does.
-
-        Raises:
-            OSError: If the journal cannot be read.
-        """
+        """Return the journal of a run in its current state. It blocks if the store does, and raises its `OSError`."""
         opened = RunJournal(run, store.journal(run))
         opened.read()
         return opened
@@ -304,19 +300,11 @@ class RunJournal:
     # -- as effects
 
     def append(self, record: AnyRecord) -> EffectOf[None, JournalFailure, None]:
-        """Append a record, as `write` does. A cancellation waits for it.
-
-        Fails with:
-            JournalFailure: If the record cannot be written.
-        """
+        """Append a record, as `write` does. A cancellation waits for it."""
         return CLOCK.flat_map(lambda clock: self._attempt(lambda: self.write(record, clock.now()))).uninterruptible()
 
     def refresh(self) -> EffectOf[None, JournalFailure, None]:
-        """Read the records that others have appended.
-
-        Fails with:
-            JournalFailure: If the journal cannot be read.
-        """
+        """Read the records that others have appended."""
         return self._attempt(self.read)
 
     def _attempt(self, work: Any) -> EffectOf[Any, JournalFailure, None]:
@@ -326,12 +314,7 @@ class RunJournal:
         return attempt_work(work, fail, in_thread=self.journal.blocks)
 
     def own(self) -> Effect[None, RunOwned | JournalFailure, Scope]:
-        """Make this program the owner of the run until the scope closes or the process ends.
-
-        Fails with:
-            RunOwned: If another program owns the run.
-            JournalFailure: If the owner cannot be determined.
-        """
+        """Make this program the owner of the run until the scope closes or the process ends."""
         run = self.known.run
 
         def fail(error: OSError) -> RunOwned | JournalFailure:

@@ -200,15 +200,7 @@ class JobTable:
     @staticmethod
     @contextmanager
     def open(location: Path | str) -> Generator[JobTable]:
-        """Return a context with the jobs of a database.
-
-        Args:
-            location: The path of a SQLite database from `database_path`, or the URL of a PostgreSQL database.
-
-        Raises:
-            ImportError: If the extra `durable` is not installed.
-            OSError: If fxai cannot open the database or create its tables.
-        """
+        """Return a context with the jobs of a database, from its location by `read_location`."""
         _quiet()
         if find_spec("dbos") is None:
             raise ImportError("a work queue requires DBOS. Install it: pip install 'fxai[durable]'")
@@ -257,11 +249,7 @@ class JobTable:
 
     @_guard
     def read_shown(self, offsets: dict[str, int]) -> list[tuple[str, int, str]]:
-        """Return the preliminary values of jobs as tuples of ID, offset, and text, sorted by offset.
-
-        Args:
-            offsets: The first offset to return, by ID.
-        """
+        """Return the preliminary values of jobs from the offsets on, as tuples of ID, offset, and text, sorted."""
         chosen = "SELECT id, number, text FROM fxai_job_shown WHERE id IN :ids ORDER BY number"
         rows = [row for chunk in _chunks([*offsets]) for row in self._read(chosen, ids=chunk)]
         return [(job, number, text) for job, number, text in rows if number >= offsets[job]]
@@ -286,13 +274,7 @@ class JobTable:
 
     @_guard
     def register(self, kinds: Iterable[str], most: int, pause: float) -> None:
-        """Create the queues of kinds of jobs.
-
-        Args:
-            kinds: The kinds.
-            most: Maximum number of concurrent jobs of a kind per worker.
-            pause: Seconds between two queries of a worker for new jobs.
-        """
+        """Create queues. A worker runs at most `most` jobs of a kind, and queries new jobs every `pause` seconds."""
         for kind in kinds:
             self._client.register_queue(kind, worker_concurrency=most, polling_interval_sec=pause)
 
@@ -303,11 +285,7 @@ class JobTable:
 
     @_guard
     def confirm_cancelled(self, jobs: dict[str, str | None]) -> None:
-        """Confirm that cancelled jobs have stopped.
-
-        Args:
-            jobs: The last words of the workers, by ID of the job.
-        """
+        """Confirm that cancelled jobs have stopped. The values are the last words of the workers, by ID of the job."""
         cancelled = [row.workflow_id for chunk in _chunks([*jobs]) for row in self._list(workflow_ids=chunk)]
         for job in cancelled:
             self._note([job], ended=1, last=jobs[job])
@@ -335,14 +313,9 @@ class JobTable:
 
     @_guard
     def give_back(self, worker: str, *, running: Collection[str] = ()) -> int:
-        """Release the jobs of a worker to their queues, and confirm that its cancelled jobs have stopped.
+        """Release the jobs of a worker that it does not run, and confirm that its cancelled jobs have stopped.
 
-        Args:
-            worker: The name of a worker that died or runs none of these jobs.
-            running: The jobs that the worker still runs. They remain unchanged.
-
-        Returns:
-            The number of released jobs.
+        Return the number of released jobs. The jobs in `running` remain unchanged.
         """
         kinds: dict[str, list[str]] = {}
         for row in self._list(status="PENDING", executor_id=worker):
@@ -372,11 +345,7 @@ class JobTable:
 
     @_guard
     def remove_old(self, before: float) -> int:
-        """Remove jobs that ended before a time, and return their number.
-
-        Args:
-            before: The time in seconds since 1970.
-        """
+        """Remove jobs that ended before a time in seconds since 1970. Return their number."""
         until = datetime.fromtimestamp(before, UTC).isoformat()
         old = [row.workflow_id for row in self._list(status=_ENDED, completed_before=until, limit=_CHUNK)]
         if old:
@@ -424,11 +393,7 @@ class JobTable:
 
 @contextmanager
 def open_engine(location: Path | str) -> Generator[Engine]:
-    """Return a context with the connections to a database. fxai creates the tables first.
-
-    Args:
-        location: The path of a SQLite database, or the URL of a PostgreSQL database.
-    """
+    """Return a context with the connections to a database at a path or a URL. fxai creates the tables first."""
     engine = _sqlite_engine(location) if isinstance(location, Path) else _postgres_engine(location)
     try:
         _migrate(engine, location)

@@ -67,11 +67,7 @@ class JournalStore(ABC):
         """
 
     def select(self, columns: Columns, selection: Selection) -> list[Any]:
-        """Return the selected states, sorted. A database reads only these.
-
-        Args:
-            columns: The fields of the states, as in the form of the journals.
-            selection: The states to select.
+        """Return the selected states, sorted by the columns of the form. A database reads only these.
 
         Raises:
             OSError: As `states`.
@@ -260,12 +256,9 @@ _lock: Final = threading.Lock()
 
 
 def watch(store: JournalStore, name: str, tell: Tell) -> Callable[[], None]:
-    """Call `tell` if a journal of a store has new entries. Return the function that stops this.
+    """Call `tell` if the journal with a name has new entries. Return the function that stops this.
 
-    Args:
-        store: Store of the journal.
-        name: Name of the journal.
-        tell: Function to call. If it raises, fxai writes the error to the log `fxai.storage` and stops the watch.
+    If `tell` raises an error, fxai writes the error to the log `fxai.storage` and stops the watch.
     """
     if not store.blocks:
         return store.listen(name, tell)

@@ -54,7 +54,10 @@ _lock: Final = threading.RLock()  # no thread holds the lock while a statement r
 
 @final
 class Holder:
-    """An owner of names in a database: this process. Its methods block."""
+    """An owner of names in a database: this process.
+
+    Its methods block. They raise an `OSError` if fxai cannot reach the server, or the server refuses.
+    """
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
@@ -64,11 +67,7 @@ class Holder:
         self._ended.set()
 
     def take(self, kind: str, name: str) -> int | None:
-        """Take a name. Return the epoch, or None if another program owns the name.
-
-        Raises:
-            OSError: If fxai cannot reach the server, or the server refuses.
-        """
+        """Take a name. Return the epoch, or None if another program owns the name."""
         key = kind, name
         with _lock:
             if key in self._held:
@@ -99,39 +98,22 @@ class Holder:
                     row = database.execute(_TAKE, {**parameters, "gone": found[0]}).fetchone()
         return None if row is None else int(row[0])
 
-    def is_held(self, kind: str, name: str | None = None) -> bool:
-        """Return whether a living process owns a name of a kind.
-
-        Args:
-            kind: The kind of the name.
-            name: The name. Default: any name of the kind.
-
-        Raises:
-            OSError: If fxai cannot reach the server, or the server refuses.
-        """
-        condition = _HOLDERS if name is None else f"{_HOLDERS} AND name = %s"
+    def is_held(self, kind: str) -> bool:
+        """Return whether a living process owns a name of a kind."""
         with self._pool.transaction() as database:
-            rows = database.execute(condition, (kind,) if name is None else (kind, name)).fetchall()
+            rows = database.execute(_HOLDERS, (kind,)).fetchall()
         return any(not is_gone(row[0]) for row in rows)
 
     def still_holds(self, kind: str, name: str, epoch: int) -> bool:
-        """Return whether this process still owns a name.
-
-        Raises:
-            OSError: If fxai cannot reach the server, or the server refuses.
-        """
+        """Return whether this process still owns a name."""
         with self._pool.transaction() as database:
             row: Any = database.execute(_STILL, (kind, name, epoch, self._name)).fetchone()
         return row is not None
 
     def free(self, kind: str, name: str, epoch: int, *, forget: bool = False) -> None:
-        """Free a name. If the server is away, the name becomes free when its lease ends.
+        """Free a name with the epoch of `take`. If the server is away, the name becomes free when its lease ends.
 
-        Args:
-            kind: The kind of the name.
-            name: The name.
-            epoch: The epoch that `take` returned.
-            forget: True to remove the row, because no process will take the name again. Default: False.
+        If `forget` is True, remove the row, because no process will take the name again.
         """
         try:
             with self._pool.transaction() as database:

@@ -39,16 +39,7 @@ class WorkerLock:
     @staticmethod
     @contextmanager
     def hold(location: Path | str, worker: str, kinds: Iterable[str] = ()) -> Generator[WorkerLock]:
-        """Return a context that holds the lock of a worker.
-
-        Args:
-            location: Location of the work queue.
-            worker: Name of the worker. It must be unique.
-            kinds: Kinds of jobs that the worker runs, for `is_served`.
-
-        Raises:
-            OSError: If the lock cannot be acquired.
-        """
+        """Return a context that holds the lock of a worker with a unique name, for `is_served` of its kinds of jobs."""
         lock = WorkerLock(location, worker)
         try:
             if not all(lock._take(one, worker) for one in (_WORKER, *map(_of_kind, kinds))):
