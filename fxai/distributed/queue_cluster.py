@@ -49,7 +49,7 @@ from fxai.effects.waker import result_of
 from fxai.schema.data import JSON_ERRORS
 from fxai.storage.job_table import JobState, NewJob, location_of, read_location
 from fxai.storage.job_worker import Job
-from fxai.storage.work_queue import Following, WorkQueue
+from fxai.storage.work_queue import Following, QueueThread, WorkQueue
 
 if TYPE_CHECKING:
     import os
@@ -109,7 +109,7 @@ class QueueEngine(Engine):
 
     @override
     def start(self, pending: PendingCall) -> None:
-        made = _Call(cast(WorkQueue, self._queue), pending)
+        made = _Call(cast(WorkQueue, self._queue).thread, pending)
         with self._turn:
             self._calls[pending.key] = made
         made.start()
@@ -155,10 +155,10 @@ class QueueEngine(Engine):
 class _Call:
     """A call in the queue. All methods except `start`, `stop`, and `give_up` run in the thread of the queue."""
 
-    def __init__(self, queue: WorkQueue, pending: PendingCall) -> None:
+    def __init__(self, thread: QueueThread, pending: PendingCall) -> None:
         call = self._call = pending.call
         self.job = NewJob(kind_of(call.target), call.key, encode(call).decode(), pending.priority)
-        self._queue = queue
+        self._thread = thread
         self._pending = pending
         self._since = time.monotonic()
         self._following: Following | None = None
@@ -185,16 +185,16 @@ class _Call:
                 self._is_old = not future.result()
                 with self._turn:
                     if self._pending.stopping:
-                        self._queue.cancel_soon(self.job.id)
+                        self._thread.cancel(self.job.id)
                 self._follow()
 
-        self._submitted = self._queue.submit_soon(self.job)
+        self._submitted = self._thread.submit(self.job)
         self._submitted.add_done_callback(note)
 
     def _follow(self) -> None:
         holder: list[Following] = []
         offset = 0 if self._call.client else None
-        following = self._queue.follow(self.job.id, partial(self._note, holder), offset=offset)
+        following = self._thread.follow(self.job.id, partial(self._note, holder), offset)
         holder.append(following)
         self._following = following
         self._note(holder)
@@ -216,7 +216,7 @@ class _Call:
         if was_old and self._is_stale(state):
             if self._following is not None:
                 self._following.close()
-            self._queue.remove_soon(self.job.id)
+            self._thread.remove(self.job.id)
             self._submit()
         elif state.is_over:
             self._pending.end(self._reply(state))
@@ -252,7 +252,7 @@ class _Call:
         with self._turn:
             submitted = self._submitted
             if submitted is None or not submitted.cancel():
-                self._queue.cancel_soon(self.job.id)
+                self._thread.cancel(self.job.id)
 
     def is_overdue(self, now: float) -> bool:
         """Return True if the call has waited longer than the queue may have no worker."""
@@ -265,7 +265,7 @@ class _Call:
             state = None if self._following is None else self._following.state
             if state is None or state.is_over or self._given_up is not None:
                 return
-            self._queue.cancel_soon(self.job.id)
+            self._thread.cancel(self.job.id)
             if state.attempt:
                 why = f"the worker of the call was lost, and no worker serves {self._call.target} in {address}"
                 self.end(lost_reply(why, begun=True))
@@ -276,7 +276,7 @@ class _Call:
         """Remove the call now, or after the durable run that named it has recorded its outcome."""
         if self._following is not None:
             self._following.close()
-        remove = partial(self._queue.remove_soon, self.job.id)
+        remove = partial(self._thread.remove, self.job.id)
         name = self._pending.name
         reply = self._pending.reply
         if name is None or (reply is not None and _is_lost(reply, begun=False)):

@@ -61,10 +61,10 @@ _PATIENCE: Final = 30.0  # seconds of database downtime before the followers of 
 class Following:
     """The state of a followed job. It changes until `close`."""
 
-    __slots__ = ("_clerk", "_wake", "failure", "job", "offset", "shown", "state")
+    __slots__ = ("_thread", "_wake", "failure", "job", "offset", "shown", "state")
 
-    def __init__(self, clerk: _Clerk, job: str, wake: Callable[[], None], offset: int | None) -> None:
-        self._clerk = clerk
+    def __init__(self, thread: QueueThread, job: str, wake: Callable[[], None], offset: int | None) -> None:
+        self._thread = thread
         self._wake = wake
         self.job: str = job
         """The ID of the job."""
@@ -96,21 +96,21 @@ class Following:
 
     def close(self) -> None:
         """Stop following the job."""
-        self._clerk.drop(self)
+        self._thread.drop(self)
 
 
 @final
 class WorkQueue:
     """The jobs of a database.
 
-    You can run the effects on asyncio and on trio. You can call `follow` and the methods with the suffix `_soon` in any
-    thread.
+    You can run the effects on asyncio and on trio. You can call the methods of `thread` in any thread.
     """
 
     def __init__(self, table: JobTable, location: Path | str) -> None:
         self._table = table
         self._location = location
-        self._clerk = _Clerk(table)
+        self.thread: QueueThread = QueueThread(table)
+        """The thread for changes and for followed jobs."""
 
     @staticmethod
     def open(location: str | os.PathLike[str]) -> Effect[WorkQueue, OSError, Scope]:
@@ -133,7 +133,7 @@ class WorkQueue:
 
         def start() -> WorkQueue:
             queue = WorkQueue(held.enter_context(JobTable.open(where)), where)
-            held.callback(queue._clerk.close)
+            held.callback(queue.thread.close)
             return queue
 
         def close(_: object) -> EffectOf[None]:
@@ -163,7 +163,7 @@ class WorkQueue:
                 if found is None:
                     held = ExitStack()
                     found = _kept[url] = WorkQueue(held.enter_context(JobTable.open(url)), url)
-                    held.callback(found._clerk.close)
+                    held.callback(found.thread.close)
                     atexit.register(_close_kept, url, found, held)
                 return found
 
@@ -195,11 +195,7 @@ class WorkQueue:
             ValueError: If the kind or the ID is empty or too long, or a string contains half a surrogate pair.
         """
         new = NewJob(kind, job, text, priority, delay)
-        return attempt_async(lambda: result_of(self._clerk.submit(new)), OSError)
-
-    def submit_soon(self, job: NewJob) -> Future[bool]:
-        """Submit a job from any thread. fxai inserts concurrent jobs in one transaction."""
-        return self._clerk.submit(job)
+        return attempt_async(lambda: result_of(self.thread.submit(new)), OSError)
 
     def look_up(self, job: str) -> EffectOf[JobState, OSError]:
         """Return the current state of a job."""
@@ -214,7 +210,7 @@ class WorkQueue:
 
     async def _wait(self, job: str) -> Exit[JobState, OSError]:
         waker = Waker()
-        following = self.follow(job, waker)
+        following = self.thread.follow(job, waker)
         try:
             while following.failure is None:
                 if following.state is not None and following.state.is_over:
@@ -223,16 +219,6 @@ class WorkQueue:
         finally:
             following.close()
         return Failed(Cause((Fail(following.failure),)))
-
-    def follow(self, job: str, wake: Callable[[], None], *, offset: int | None = None) -> Following:
-        """Follow the state of a job.
-
-        Args:
-            job: The ID of the job.
-            wake: The callback for each change. fxai calls it in another thread, and it must return immediately.
-            offset: The offset of the first preliminary value to read, starting at 0. Default: no values.
-        """
-        return self._clerk.follow(job, wake, offset)
 
     def read_shown(self, job: str, offset: int = 0) -> EffectOf[tuple[str, ...], OSError]:
         """Return the existing preliminary values of a job, starting at an offset."""
@@ -246,14 +232,6 @@ class WorkQueue:
     def remove(self, *jobs: str) -> EffectOf[None, OSError]:
         """Remove jobs with all their data. Workers interrupt running jobs."""
         return in_thread(lambda: self._table.remove(jobs), OSError)
-
-    def cancel_soon(self, job: str) -> None:
-        """Cancel a job from any thread."""
-        self._clerk.cancel(job)
-
-    def remove_soon(self, job: str) -> None:
-        """Remove a job from any thread. If this fails, a worker removes the job after the retention time."""
-        self._clerk.remove(job)
 
     def is_served(self, kind: str) -> bool:
         """Return whether a living worker runs jobs of a kind. The method blocks.
@@ -332,7 +310,7 @@ class _Orders(msgspec.Struct, eq=False):
 
 
 @final
-class _Clerk:
+class QueueThread:
     """The thread that combines the changes of a process, and queries all followed jobs of the process together."""
 
     def __init__(self, table: JobTable) -> None:
@@ -348,7 +326,7 @@ class _Clerk:
     # -- called in any thread
 
     def submit(self, job: NewJob) -> Future[bool]:
-        """Insert a job."""
+        """Submit a job. The thread inserts concurrent jobs in one transaction."""
         future: Future[bool] = Future()
         if not self._order(lambda orders: orders.new.append((job, future))):
             future.set_exception(OSError("the work queue is closed. Submit jobs inside its scope."))
@@ -359,11 +337,17 @@ class _Clerk:
         self._order(lambda orders: orders.cancelled.append(job))
 
     def remove(self, job: str) -> None:
-        """Remove a job."""
+        """Remove a job. If this fails, a worker removes the job after the retention time."""
         self._order(lambda orders: orders.removed.append(job))
 
-    def follow(self, job: str, wake: Callable[[], None], offset: int | None) -> Following:
-        """Follow the state of a job."""
+    def follow(self, job: str, wake: Callable[[], None], offset: int | None = None) -> Following:
+        """Follow the state of a job.
+
+        Args:
+            job: The ID of the job.
+            wake: The callback for each change. fxai calls it in another thread, and it must return immediately.
+            offset: The offset of the first preliminary value to read, starting at 0. Default: no values.
+        """
         following = Following(self, job, wake, offset)
 
         def add(_: object) -> None:

@@ -50,7 +50,7 @@ class _Queue:
         self.cancelled: list[str] = []
         self.followed: list[str] = []
 
-    def submit_soon(self, job: Any) -> Future[bool]:
+    def submit(self, job: Any) -> Future[bool]:
         """Return the future of a submission."""
         del job
         future: Future[bool] = Future()
@@ -58,11 +58,11 @@ class _Queue:
         self.submitted.append(future)
         return future
 
-    def cancel_soon(self, job: str) -> None:
+    def cancel(self, job: str) -> None:
         """Note that a job is cancelled."""
         self.cancelled.append(job)
 
-    def follow(self, job: str, wake: Any, *, offset: int | None) -> Any:
+    def follow(self, job: str, wake: Any, offset: int | None) -> Any:
         """Note that a job is followed."""
         del wake, offset
         self.followed.append(job)

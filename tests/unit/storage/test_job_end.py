@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -50,8 +50,7 @@ class Clerk:
     """The part of a queue that reads, without its thread."""
 
     def __init__(self, table: Table, *jobs: str, offset: int | None = None) -> None:
-        module: Any = work_queue
-        self._clerk: Any = module._Clerk(table)
+        self._clerk: Any = cast("Any", work_queue.QueueThread)(table)
         self._clerk._thread = object()  # so that it starts no thread
         self.woken: list[str] = []
         self.followed = [self._clerk.follow(job, self._waker(job), offset) for job in jobs]
@@ -163,7 +162,7 @@ def test_job_that_is_submitted_soon_is_written(tmp_path: Path) -> None:
     """The future states that the job is new."""
     with JobTable.open(tmp_path / "jobs.db") as table:
         queue: Any = work_queue.WorkQueue(table, tmp_path / "jobs.db")
-        first, second = (queue.submit_soon(NewJob("add", "a", "[1]")).result(30) for _ in range(2))
-        queue._clerk.close()
+        first, second = (queue.thread.submit(NewJob("add", "a", "[1]")).result(30) for _ in range(2))
+        queue.thread.close()
 
         assert (first, second, table.states(["a"])["a"].status) == (True, False, "waiting")

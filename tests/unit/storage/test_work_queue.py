@@ -179,7 +179,7 @@ def test_preliminary_values_are_read_from_an_offset(location: str) -> None:
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, Any]:
         yield from queue.submit("count", "a", "5")
-        following = queue.follow("a", lambda: None, offset=2)
+        following = queue.thread.follow("a", lambda: None, offset=2)
         yield from fx.fork(queue.serve({"count": count}))
         yield from queue.result("a")
         while len(following.shown) < 3:
@@ -566,7 +566,7 @@ def test_a_closed_queue_tells_so(file: str) -> None:
 
     queue = _run(file, keep)
     woken: list[int] = []
-    following = queue.follow("a", lambda: woken.append(1))
+    following = queue.thread.follow("a", lambda: woken.append(1))
     assert "is closed" in str(following.failure)
     assert woken == [1]
     for asked in (queue.result("a"), queue.submit("double", "a", "1")):
@@ -585,7 +585,7 @@ def test_jobs_that_cannot_be_cancelled_are_in_the_log(
 
     def program(queue: WorkQueue) -> Generator[AnyEffect, Any, None]:
         yield from queue.submit("double", "a", "1")
-        queue.cancel_soon("a")
+        queue.thread.cancel("a")
 
     _run(file, program)
     assert "cancellation or removal of jobs in " in caplog.text
@@ -628,9 +628,9 @@ def test_a_job_is_followed_only_while_a_program_waits(file: str) -> None:
         yield from queue.submit("nobody", "b", "1")
         yield from fx.fork(queue.serve({"double": _double}))
         yield from queue.result("a")
-        left.append(len(queue._clerk._followed))
+        left.append(len(queue.thread._followed))
         yield from queue.result("b").timeout(0.05).result()
-        left.append(len(queue._clerk._followed))
+        left.append(len(queue.thread._followed))
         return left
 
     assert _run(file, program) == [0, 0]
