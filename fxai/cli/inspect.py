@@ -4,19 +4,6 @@
 >>> show_schema(sys.stdout, sys.stderr, target="fxai.cli.example:count_lines", as_json=True, names=("count_lines",))
 {"target":"fxai.cli.example:count_lines","tools":[{"name":"count_lines","schema":{...}}],"left_out":[]}
 True
-
-`show_request` writes each tool of a request as JSON, after its warnings:
-
->>> import sys
->>> from fxai.cli.inspect import RequestPreview, SentTool, PreviewOptions
->>> seen = SentTool("add", {"name": "add", "strict": False}, warnings=("not strict: /any is open",))
->>> show_request(RequestPreview(PreviewOptions("anthropic"), (seen,)), sys.stdout)
-add: not strict at anthropic (claude-sonnet-5)
-  ! not strict: /any is open
-{
-  "name": "add",
-  "strict": false
-}
 """
 
 from __future__ import annotations
@@ -27,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias, cast
 
 import msgspec
 
@@ -35,7 +22,7 @@ from fxai.agents.state import RenderError
 from fxai.cli.exit import CliError, wrong_use
 from fxai.cli.folder import redact
 from fxai.cli.run_program import error_of, value_of
-from fxai.cli.screen import Spinner, console
+from fxai.cli.screen import Spinner, align, console
 from fxai.cli.target import TargetTools, find_tools, load_tools, open_tools, with_layer
 from fxai.effects import Cause, Gen, Scope, fx
 from fxai.lint.rule import PROVIDERS, RULES, SEVERITIES, Finding, Severity, Subject, at_least, description_of
@@ -50,154 +37,111 @@ from fxai.tools.handler import HandlerError
 from fxai.tools.identity import ToolConflictError
 
 if TYPE_CHECKING:
-    from fxai.cli.target import TargetTools
     from fxai.models.prepared_tools import PreparedTools
 
 RECENT: Final = {"openai": "gpt-5.5", "anthropic": "claude-sonnet-5"}
 """A recent model of each provider."""
+
+
+# -- the tools of a request
+
+
+Prepare: TypeAlias = "Callable[[tuple[AnyTool, ...]], PreparedTools]"
 _UNPREPARED: Final = (PreparationError, NameConflictError, SchemaError)
-_FLAGS: Final = {True: "strict", False: "not strict", None: "strict not set"}
 
 
-@final
-class PreviewOptions(msgspec.Struct, frozen=True):
-    """The options of a preview. Defaults: the provider's first API, a recent model, and strict mode not set."""
+def _request_to(
+    provider: str | None, api: str | None, model: str | None, strict: bool | None
+) -> tuple[dict[str, Any], Prepare]:
+    """Return the provider, API, and model of a request, and the function that prepares its tools.
 
-    provider: str
-    api: str | None = None
-    model: str | None = None
-    strict: bool | None = None
+    The model's name can include its provider, or the name of a server with the API of OpenAI.
+    """
+    from fxai.providers.openai.server import SERVERS, server_of
+
+    named_by, _, of_model = (model or "").partition(":")
     server: str | None = None
+    if of_model and named_by in RECENT and provider in (None, named_by):
+        provider, model = named_by, of_model
+    elif of_model and named_by in SERVERS and provider is None:
+        provider, api, model, server = "openai", api or "chat", of_model, named_by
+    elif of_model and provider is None:
+        there = ", ".join((*RECENT, *SERVERS))
+        raise wrong_use(f"unknown provider {named_by!r}", f"Write provider:model with one of: {there}.")
+    if provider is None:
+        remedy = "Add --provider, or write --model provider:name."
+        raise wrong_use("--api, --model, and --strict require a provider", remedy)
+    if provider not in PROVIDERS:
+        raise wrong_use(f"unknown provider {provider!r}", f"Use one of: {', '.join(PROVIDERS)}.")
+    prepare: Callable[..., PreparedTools] = import_module(f"fxai.providers.{provider}").prepare_tools
+    options: dict[str, Any] = {"model": model or RECENT[provider], "strict_json_schema": strict}
+    if api is not None:
+        if "api" not in inspect.signature(prepare).parameters:
+            raise wrong_use(f"{provider} has only one API", "Remove --api.")
+        options["api"] = api
+    if server is not None:
+        options["supports_strict"] = server_of(server).supports_strict
+        if not server_of(server).official:
+            options |= {"request_rules": COMPATIBLE_CHAT, "strict_keywords": ()}
+    about = {"provider": server or provider, "api": api, "model": options["model"]}
+    return about, lambda tools: prepare(tools, **options)
 
-    @property
-    def asked(self) -> str:
-        """The name of the provider, or of the server with the provider's API."""
-        return self.server or self.provider
 
-    @property
-    def of_model(self) -> str:
-        """The name of the model."""
-        return self.model or RECENT[self.provider]
+def _preview(tools: tuple[AnyTool, ...], prepare: Prepare) -> dict[str, Any]:
+    """Return the tools in a request as JSON values.
 
-
-@final
-class SentTool(msgspec.Struct, frozen=True):
-    """A tool in a request.
-
-    Attributes:
-        name: Its own name.
-        sent: Its form in the request, or None if the request omits it.
-        weakened: Rules that strict mode cannot enforce, one line per rule.
-        warnings: Options that fxai did not apply, one line per option.
-        error: The reason why no request can contain it, or None.
-        rewritten: Changes that the request form of the API makes, one line per change.
-        provided: True if the provider defines the tool. The tool then has no schema, and fxai hides its secrets.
+    If no request can contain all of them, `error` is the reason, and each tool has the form of a separate request.
     """
-
-    name: str
-    sent: dict[str, Any] | None
-    weakened: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    error: str | None = None
-    provided: bool = False
-    rewritten: tuple[str, ...] = ()
-
-    @property
-    def sent_as(self) -> str | None:
-        """The name in the request, or None if the request contains no name for it."""
-        name = None if self.sent is None else _inner(self.sent).get("name")
-        return name if isinstance(name, str) else None
-
-    @property
-    def flag(self) -> str:
-        """The state of the tool in the request, as text: whether it is sent, and whether it is strict."""
-        if self.sent is None:
-            return "not sent"
-        return "defined by the provider" if self.provided and self.strict is None else _FLAGS[self.strict]
-
-    @property
-    def strict(self) -> bool | None:
-        """True or False if the request sets strict mode, or None if the provider decides."""
-        stated = None if self.sent is None else _inner(self.sent).get("strict")
-        return stated if isinstance(stated, bool) else None
-
-    def data(self) -> dict[str, Any]:
-        """Return the tool as JSON values."""
-        fields = msgspec.structs.asdict(self)
-        del fields["provided"]
-        return {**fields, "sent_as": self.sent_as, "strict": self.strict}
-
-
-@final
-class RequestPreview(msgspec.Struct, frozen=True):
-    """The tools of one request, with general warnings and the beta features that the request must name.
-
-    `error` is the reason why no request can contain all of them, or None.
-    """
-
-    wish: PreviewOptions
-    tools: tuple[SentTool, ...]
-    warnings: tuple[str, ...] = ()
-    betas: tuple[str, ...] = ()
-    error: str | None = None
-
-    @property
-    def ok(self) -> bool:
-        """True if fxai can create the request."""
-        return self.error is None
-
-    @property
-    def counted(self) -> str:
-        """The numbers of strict and other tools, as text."""
-        flags = Counter(tool.flag for tool in self.tools)
-        stated = ", ".join(f"{number} {flag}" for flag, number in flags.items())
-        return f"{len(self.tools)} tools for {self.wish.asked} ({self.wish.of_model}): {stated}"
-
-    def data(self) -> dict[str, Any]:
-        """Return the request as JSON values."""
-        return {
-            "provider": self.wish.asked,
-            "api": self.wish.api,
-            "model": self.wish.of_model,
-            "ok": self.ok,
-            "tools": [tool.data() for tool in self.tools],
-            "warnings": list(self.warnings),
-            "betas": list(self.betas),
-            "error": self.error,
-        }
-
-
-def preview_request(tools: tuple[AnyTool, ...], wish: PreviewOptions) -> RequestPreview:
-    """Return the tools in a request. If no request can contain all of them, show each tool in a separate request."""
-    prepare = _preparer(wish)
     try:
         whole = prepare(tools)
     except _UNPREPARED as error:
-        alone: list[SentTool] = []
-        for tool in tools:
-            try:
-                alone.append(_preview(tool, prepare((tool,)), prepare))
-            except _UNPREPARED as reason:
-                alone.append(SentTool(tool.name, None, error=str(reason)))
-        return RequestPreview(wish, tuple(alone), error=str(error))
+        alone = [_sent_alone(tool, prepare) for tool in tools]
+        return {"ok": False, "tools": alone, "warnings": [], "betas": [], "error": str(error)}
     names = {tool.name for tool in tools}
-    general = tuple(warning.message for warning in whole.warnings if warning.subject not in names)
-    return RequestPreview(wish, tuple(_preview(tool, whole, prepare) for tool in tools), general, whole.betas)
+    general = [warning.message for warning in whole.warnings if warning.subject not in names]
+    sent = [_sent_tool(tool, whole, prepare) for tool in tools]
+    return {"ok": True, "tools": sent, "warnings": general, "betas": list(whole.betas), "error": None}
 
 
-def _preview(tool: AnyTool, prepared: PreparedTools, prepare: Callable[[Any], PreparedTools]) -> SentTool:
+def _sent_alone(tool: AnyTool, prepare: Prepare) -> dict[str, Any]:
+    try:
+        return _sent_tool(tool, prepare((tool,)), prepare)
+    except _UNPREPARED as error:
+        return _sent_data(tool, None, error=str(error))
+
+
+def _sent_tool(tool: AnyTool, prepared: PreparedTools, prepare: Prepare) -> dict[str, Any]:
     wires = {_inner(wire).get("name"): wire for wire in _single(prepared.tools)}
     wire = wires.get(prepared.naming.sent(tool.name))
-    if wire is None and tool.provider is not None:  # a tool of a provider can be sent without a name
-        wire = next(iter(prepare((tool,)).tools), None)
-    warnings = tuple(warning.message for warning in prepared.warnings if warning.subject == tool.name)
+    form = None if tool.provider is not None else prepared.forms.get(tool.name)
     if tool.provider is not None:
-        return SentTool(tool.name, redact(wire), warnings=warnings, provided=True)
-    form = prepared.forms.get(tool.name)
-    if form is None:
-        return SentTool(tool.name, wire, warnings=warnings)
-    weakened, rewritten = tuple(map(str, form.weakened)), tuple(map(str, form.rewrites))
-    return SentTool(tool.name, wire, weakened=weakened, warnings=warnings, rewritten=rewritten)
+        # a tool of a provider can be sent without a name
+        wire = redact(wire or next(iter(prepare((tool,)).tools), None))
+    return _sent_data(
+        tool,
+        wire,
+        weakened=[] if form is None else [str(each) for each in form.weakened],
+        warnings=[warning.message for warning in prepared.warnings if warning.subject == tool.name],
+        rewritten=[] if form is None else [str(each) for each in form.rewrites],
+    )
+
+
+def _sent_data(tool: AnyTool, sent: dict[str, Any] | None, *, error: str | None = None, **lines: Any) -> dict[str, Any]:
+    """Return a tool in a request as JSON values. `sent` is None if the request omits it, `error` states the reason.
+
+    `strict` is None if the request leaves strict mode to the provider, or the provider defines the tool.
+    """
+    name, strict = (None, None) if sent is None else (_inner(sent).get("name"), _inner(sent).get("strict"))
+    return {
+        "name": tool.name,
+        "sent": sent,
+        "weakened": lines.get("weakened", []),
+        "warnings": lines.get("warnings", []),
+        "error": error,
+        "rewritten": lines.get("rewritten", []),
+        "sent_as": name if isinstance(name, str) else None,
+        "strict": strict if isinstance(strict, bool) else None,
+    }
 
 
 def _single(wires: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -213,24 +157,46 @@ def _inner(wire: dict[str, Any]) -> dict[str, Any]:
     return inner if is_object(inner) else wire
 
 
-def _preparer(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
-    """Return the function that prepares tools for the provider."""
-    if wish.provider not in PROVIDERS:
-        raise wrong_use(f"unknown provider {wish.provider!r}", f"Use one of: {', '.join(PROVIDERS)}.")
-    prepare: Callable[..., PreparedTools] = import_module(f"fxai.providers.{wish.provider}").prepare_tools
-    options: dict[str, Any] = {"model": wish.of_model, "strict_json_schema": wish.strict}
-    if wish.api is not None and "api" not in inspect.signature(prepare).parameters:
-        raise wrong_use(f"{wish.provider} has only one API", "Remove --api.")
-    if wish.api is not None:
-        options["api"] = wish.api
-    if wish.server is not None:
-        from fxai.providers.openai.server import server_of
+_FLAGS: Final = {True: ("strict", "green"), False: ("not strict", "yellow"), None: ("strict not set", "dim")}
 
-        server = server_of(wish.server)
-        options["supports_strict"] = server.supports_strict
-        if not server.official:
-            options |= {"request_rules": COMPATIBLE_CHAT, "strict_keywords": ()}
-    return lambda tools: prepare(tools, **options)
+
+def _flag(tool: AnyTool, data: dict[str, Any]) -> tuple[str, str]:
+    """Return whether the tool is sent, and whether it is strict, with the style of the words."""
+    if data["sent"] is None:
+        return "not sent", "red"
+    if tool.provider is not None and data["strict"] is None:
+        return "defined by the provider", "dim"
+    return _FLAGS[data["strict"]]
+
+
+def _show_request(request: dict[str, Any], tools: tuple[AnyTool, ...], out: TextIO, *, color: bool | None) -> str:
+    """Write the form of each tool in a request, with its warnings. Return the numbers of strict and other tools."""
+    screen = console(out, color)
+    to = " ".join(part for part in (request["provider"], request["api"]) if part)
+    flags = Counter[str]()
+    for tool, data in zip(tools, request["tools"], strict=True):
+        flag, style = _flag(tool, data)
+        screen.print(f"{chr(10) if flags else ''}{one_line(tool.name)}", style="bold", end="")
+        screen.print(f": {flag}", style=style, end="")
+        renamed = f", sent as {data['sent_as']}" if data["sent_as"] not in (None, tool.name) else ""
+        screen.print(f" at {to} ({request['model']}){renamed}")
+        flags[flag] += 1
+        for warning in (*data["warnings"], *filter(None, [data["error"]])):
+            screen.print(f"  ! {one_line(warning)}", style="yellow" if data["error"] is None else "red")
+        for kind in ("rewritten", "weakened"):
+            for line in data[kind]:
+                screen.print(f"  ~ {kind}: {one_line(line)}", style="dim")
+        if data["sent"] is not None:
+            screen.print(indent_json(data["sent"]))
+    for warning in request["warnings"]:
+        screen.print(f"! {one_line(warning)}", style="yellow")
+    if request["betas"]:
+        screen.print(f"beta features: {', '.join(request['betas'])}")
+    stated = ", ".join(f"{number} {flag}" for flag, number in flags.items())
+    return f"{len(tools)} tools for {request['provider']} ({request['model']}): {stated}"
+
+
+# -- tools
 
 
 _STRICT: Final = {True: "yes", False: "no", None: "as configured (default: if possible)"}
@@ -251,9 +217,7 @@ def overview_data(offer: TargetTools) -> dict[str, Any]:
 def tool_data(tool: AnyTool, broken: Any = None) -> dict[str, Any]:
     """Return a tool as JSON values. The JSON pointers of `fxai check` refer to this form.
 
-    Args:
-        tool: The tool.
-        broken: The document of its parameters if it is not a valid JSON Schema, otherwise None.
+    `broken` is the document of its parameters if it is not a valid JSON Schema, otherwise None.
     """
     approval, own = tool.needs_approval, tool.provider
     return {
@@ -307,10 +271,8 @@ def show_overview(offer: TargetTools, out: TextIO, *, color: bool | None = None)
         screen.print(f"  {', '.join(_facts(data))}", style="dim")
         if data["description"]:
             screen.print(f"  {one_line(str(data['description']), 240)}")
-        rows = _rows(data["parameters"])
-        wide = [max(map(len, column)) for column in zip(*((name, kind) for name, kind, _ in rows), strict=True)]
-        for name, kind, stated in rows:
-            screen.print(f"    {name:<{wide[0]}}  {kind:<{wide[1]}}  {stated}".rstrip())
+        for line in align(_rows(data["parameters"])):
+            screen.print(f"    {line}")
     if not offer.tools:
         screen.print("no tools")
     if offer.prompt is not None:
@@ -381,22 +343,6 @@ def show_tools(out: TextIO, err: TextIO, *, target: str, as_json: bool, color: b
     return _warn_left_out(offer, err)
 
 
-def _wish_of(provider: str | None, api: str | None, model: str | None, strict: bool | None) -> PreviewOptions | None:
-    """Return the options of the preview, or None without a provider. The model's name can include its provider."""
-    from fxai.providers.openai.server import SERVERS
-
-    named_by, _, of_model = (model or "").partition(":")
-    if of_model and named_by in RECENT and provider in (None, named_by):
-        return PreviewOptions(named_by, api, of_model, strict)
-    if of_model and named_by in SERVERS and provider is None:
-        return PreviewOptions("openai", api or "chat", of_model, strict, named_by)
-    if of_model and provider is None:
-        problem = f"unknown provider {named_by!r}"
-        there = ", ".join((*RECENT, *SERVERS))
-        raise wrong_use(problem, f"Write provider:model with one of: {there}.")
-    return None if provider is None else PreviewOptions(provider, api, model, strict)
-
-
 def show_schema(
     out: TextIO,
     err: TextIO,
@@ -411,26 +357,24 @@ def show_schema(
     color: bool | None = None,
 ) -> bool:
     """Show the schemas of a target's tools, or the tools of a request. Return False if a tool cannot be sent."""
-    wish = _wish_of(provider, api, model, strict)
-    if wish is None and (api, model, strict) != (None, None, None):
-        remedy = "Add --provider, or write --model provider:name."
-        raise wrong_use("--api, --model, and --strict require a provider", remedy)
-    offer = load_tools(find_tools(target)).pick(names)
-    if wish is None:
+    if (provider, api, model, strict) == (None, None, None, None):
+        offer = load_tools(find_tools(target)).pick(names)
         _show_own(offer, out, as_json=as_json, color=color)
         return _warn_left_out(offer, err)
+    about, prepare = _request_to(provider, api, model, strict)
+    offer = load_tools(find_tools(target)).pick(names)
     usable = tuple(tool for tool in offer.tools if tool.name not in offer.broken)
-    request = preview_request(usable, wish)
+    request = {**about, **_preview(usable, prepare)}
     if as_json:
         left_out = [finding.to_data() for finding in _left_out(offer)]
-        out.write(json_line({"target": offer.target, **request.data(), "left_out": left_out}))
+        out.write(json_line({"target": offer.target, **request, "left_out": left_out}))
     else:
-        show_request(request, out, color=color)
-        if len(request.tools) > 1:
-            err.write(f"fxai: {one_line(request.counted)}\n")
-    if request.error is not None:
-        err.write(f"fxai: {CliError(f'cannot create a request for {target}: {request.error}', '')}\n")
-    return _warn_left_out(offer, err) and request.ok
+        counted = _show_request(request, usable, out, color=color)
+        err.write(f"fxai: {one_line(counted)}\n" * (len(usable) > 1))
+    if not request["ok"]:
+        problem = CliError(f"cannot create a request for {target}: {request['error']}", "")
+        err.write(f"fxai: {problem}\n")
+    return _warn_left_out(offer, err) and request["ok"]
 
 
 def _show_own(offer: TargetTools, out: TextIO, *, as_json: bool, color: bool | None) -> None:
@@ -484,8 +428,7 @@ def list_rules(out: TextIO, *, as_json: bool) -> bool:
     if as_json:
         out.write(json_line({"rules": [msgspec.to_builtins(rule) for rule in RULES.values()]}))
     else:
-        wide = max(map(len, RULES))
-        out.writelines(f"{rule.code:<{wide}}  {rule.severity:<7}  {rule.states}\n" for rule in RULES.values())
+        out.writelines(f"{line}\n" for line in align([(one.code, one.severity, one.states) for one in RULES.values()]))
     return True
 
 
@@ -546,31 +489,6 @@ def _warn_left_out(offer: TargetTools, err: TextIO) -> bool:
 
 
 _ELSEWHERE: Final = "Make the layer work on this machine, or remove --layer."
-_FLAG_STYLES: Final = {"strict": "green", "not strict": "yellow", "not sent": "red"}
-
-
-def show_request(request: RequestPreview, out: TextIO, *, color: bool | None = None) -> None:
-    """Write the form of each tool in a request, with its warnings."""
-    screen, wish = console(out, color), request.wish
-    to = " ".join(part for part in (wish.provider, wish.api) if part)
-    for number, tool in enumerate(request.tools):
-        screen.print(f"{chr(10) if number else ''}{one_line(tool.name)}", style="bold", end="")
-        screen.print(f": {tool.flag}", style=_FLAG_STYLES.get(tool.flag, "dim"), end="")
-        renamed = f", sent as {tool.sent_as}" if tool.sent_as not in (None, tool.name) else ""
-        screen.print(f" at {to} ({wish.of_model}){renamed}")
-        for warning in (*tool.warnings, *filter(None, [tool.error])):
-            screen.print(f"  ! {one_line(warning)}", style="yellow" if tool.error is None else "red")
-        for kind, lines in (("rewritten", tool.rewritten), ("weakened", tool.weakened)):
-            for line in lines:
-                screen.print(f"  ~ {kind}: {one_line(line)}", style="dim")
-        if tool.sent is not None:
-            screen.print(indent_json(tool.sent))
-    for warning in request.warnings:
-        screen.print(f"! {one_line(warning)}", style="yellow")
-    if request.betas:
-        screen.print(f"beta features: {', '.join(request.betas)}")
-
-
 _LISTED: Final[dict[Severity, int]] = {"error": 20, "warning": 5, "info": 5}
 _EXAMPLES: Final = 3
 _SEVERITY_STYLES: Final[dict[Severity, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
+from collections.abc import Sequence
 from threading import Lock, Timer
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast, final
@@ -68,6 +69,12 @@ def console(file: TextIO, color: bool | None = None) -> Console:
         emoji=False,
         soft_wrap=True,
     )
+
+
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return each row as a line, with aligned columns."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, wide)).rstrip() for row in rows]
 
 
 class TerminalScreen:
