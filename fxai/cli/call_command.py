@@ -94,7 +94,6 @@ def call_one(
             _line(out, {"type": "preliminary", "result": outcome.encoded_result})
         else:
             err.write(f"… {in_line(outcome.encoded_result)}\n")
-            err.flush()
 
     with waiting:
         outcomes = run_call(find(), tool, given, show, approved=approved, run=run)

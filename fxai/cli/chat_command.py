@@ -197,7 +197,6 @@ class ChatSession:
             self._err.write(f"fxai: stopped. {left}\n")
         else:
             raise trouble
-        self._err.flush()
 
     def say(self, text: str) -> CliError | None:
         """Send a prompt and show the answer. Return its error, or None. Raise errors that end the process."""
@@ -270,7 +269,6 @@ class ChatSession:
                 return
             fx.run_sync(inbox.steer(line))
             self._err.write("fxai: the next step reads this message.\n")
-            self._err.flush()
 
         def put_back() -> None:
             for line in reversed([*(message.text for one in inbox.clear() for message in one.messages), *later]):

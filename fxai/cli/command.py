@@ -12,17 +12,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from typing import Any, Final, TextIO
 
 import click
 
 from fxai.cli import option
-from fxai.cli.exit import PIPE_CLOSED, CliError, abandon, error_from, writable
+from fxai.cli.exit import CliError, error_from, report, writable
 from fxai.cli.runs_command import runs
 from fxai.cli.worker_command import worker_command
-from fxai.schema.display import json_line
 
 _MORE: Final = """\b
 To complete commands in your shell (use zsh_source or fish_source for other shells):
@@ -32,45 +31,30 @@ To complete commands in your shell (use zsh_source or fish_source for other shel
 
 def main() -> None:
     """Run the command line and end the process with its exit code. Write each error as one line to stderr."""
-    _open_standard()
+    for number in range(3):  # open closed streams, so that no other file gets their numbers and their output
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     stdout, stderr = writable(sys.stdout), writable(sys.stderr, forgiving=True)
     try:
         with redirect_stdout(stdout), redirect_stderr(stderr):
             code: Any = cli.main(prog_name="fxai", standalone_mode=False)
         stdout.flush()
-    except click.ClickException as wrong:
-        code = _report_wrong_use(wrong, stdout, stderr)
     except (Exception, click.Abort) as raised:
-        trouble = error_from(raised)
-        if trouble.of_output:
-            abandon(sys.stdout)
-        stderr.write(f"fxai: {trouble}\n" * (trouble.code != PIPE_CLOSED))
+        trouble = _wrong_use(raised) if isinstance(raised, click.ClickException) else error_from(raised)
+        report(trouble, stdout, stderr, as_json="--json" in sys.argv[1:])
         code = trouble.code
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _open_standard() -> None:
-    """Open stdin, stdout, and stderr if they are closed, so that no other file gets their numbers and their output."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-
-
-def _report_wrong_use(wrong: click.ClickException, stdout: TextIO, stderr: TextIO) -> int:
+def _wrong_use(wrong: click.ClickException) -> CliError:
     context: click.Context | None = getattr(wrong, "ctx", None)
     where = "fxai" if context is None else context.command_path
-    trouble = CliError(_wrong_use(wrong), f"Run {where} --help to see its options.")
-    if "--json" in sys.argv[1:]:
-        with suppress(CliError):
-            stdout.write(json_line({"ok": False, "error": trouble.to_data()}))
-            stdout.flush()
-    stderr.write(f"fxai: {trouble}\n")
-    return wrong.exit_code
+    return CliError(_problem_of(wrong), f"Run {where} --help to see its options.", code=wrong.exit_code)
 
 
-def _wrong_use(wrong: click.ClickException) -> str:
+def _problem_of(wrong: click.ClickException) -> str:
     """Return the message of a wrong use. The messages of click have other forms, and some have several sentences."""
     if isinstance(wrong, click.NoSuchOption):
         near = " or ".join(wrong.possibilities or ())

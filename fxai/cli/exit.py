@@ -266,21 +266,26 @@ def run_command(
         raise
     except (Exception, KeyboardInterrupt) as raised:
         trouble = error_from(raised)
-        if as_json and not trouble.of_output:
-            kind = {} if closing is None else {"type": closing}
-            with suppress(CliError):
-                stdout.write(json_line({**kind, "ok": False, "error": trouble.to_data()}))
-                stdout.flush()
-        if trouble.of_output:
-            abandon(sys.stdout)
-        if trouble.code != PIPE_CLOSED:
-            if debug and trouble.cause is not None:
-                traceback.print_exception(trouble.cause, file=stderr)
-            stderr.write(f"fxai: {trouble}\n")
-            stderr.flush()
+        if debug and trouble.cause is not None:
+            traceback.print_exception(trouble.cause, file=stderr)
+        report(trouble, stdout, stderr, as_json=as_json, closing=closing)
         click.get_current_context().exit(failed if trouble.code == FAILED else trouble.code)
     if not well:
         click.get_current_context().exit(FAILED)
+
+
+def report(trouble: CliError, stdout: TextIO, stderr: TextIO, *, as_json: bool, closing: str | None = None) -> None:
+    """Write an error as one line, and with `as_json` also as an object of the type `closing`."""
+    if as_json and not trouble.of_output:
+        kind = {} if closing is None else {"type": closing}
+        with suppress(CliError):
+            stdout.write(json_line({**kind, "ok": False, "error": trouble.to_data()}))
+            stdout.flush()
+    if trouble.of_output:  # the flush at the end of the process must not fail
+        with suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), cast(TextIO, sys.stdout).fileno())
+    if trouble.code != PIPE_CLOSED:
+        stderr.write(f"fxai: {trouble}\n")
 
 
 def error_from(raised: BaseException) -> CliError:
@@ -333,12 +338,6 @@ def errors_only(logger: str) -> Generator[None]:
         yield
     finally:
         log.setLevel(before)
-
-
-def abandon(stream: TextIO | None) -> None:
-    """Redirect the stream's file to the null device, so that the flush at the end of the process cannot fail."""
-    with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), cast(TextIO, stream).fileno())
 
 
 def why_unwritable(location: Path) -> str | None:

@@ -255,7 +255,6 @@ def work_on(err: TextIO, *, targets: tuple[str, ...], store: str | None, concurr
 
     def tell(_: str) -> None:
         err.write(f"fxai: worker runs {', '.join(targets)} from {runs.location}. Press Ctrl-C to stop.\n")
-        err.flush()
 
     value_of(_explain(runs.work(programs, concurrency=concurrency, grace=grace, on_ready=tell)))
     return True

@@ -323,7 +323,6 @@ class LoadProgress:
         if self._bar is None:
             if began and not self._quiet:
                 self._stderr.write(f"fxai: {progress.stage} the model, {progress.total / 1_000_000:.0f} MB\n")
-                self._stderr.flush()
             return
         if began:
             if self._task is not None:

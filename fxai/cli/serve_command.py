@@ -142,7 +142,6 @@ def _program(
         kept = "in memory until the server stops" if wish.store is None else f"in {wish.store}"
         sign_in = "The page requires the token. " if wish.token_env is not None else ""
         err.write(f"fxai: {ready.agent.name} at {url}/. Conversations: {kept}. {sign_in}Press Ctrl-C to stop.\n")
-        err.flush()
 
     yield from serve_app(app, host=wish.host, port=wish.port, lifespan=app.lifespan(), on_listening=tell)
 

@@ -94,7 +94,6 @@ def _work(arguments: tuple[str, ...], err: TextIO, **chosen: Any) -> bool:
         log.setLevel(logging.INFO if is_debugged else logging.WARNING)
         answers = ", ".join(targets) or "any target"
         err.write(f"fxai: worker at {address} runs calls of {answers} for {scheduler}. Press Ctrl-C to stop.\n")
-        err.flush()
 
     remedy = "Start a scheduler: dask scheduler --host 127.0.0.1"
     if scheduler.startswith("tls://"):
@@ -127,7 +126,6 @@ def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen:
 
     def tell(name: str) -> None:
         err.write(f"fxai: worker {name} runs calls of {', '.join(targets)} from {words}. Press Ctrl-C to stop.\n")
-        err.flush()
 
     remedy = "Check that the database exists and that this user can write to it."
     value_of(serve_queue(queue, options, tell).map_error(lambda failure: _explain(failure, remedy)))
