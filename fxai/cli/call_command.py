@@ -2,16 +2,6 @@
 
 >>> parameters(None), parameters('{"a": 1}')
 ({}, {'a': 1})
-
-To run the call without the command line, use `run_call`:
-
->>> from fxai.cli.target import TargetTools
->>> from fxai.tools.tool import Tool
->>> from returns.result import Success
->>> six = Tool.make("six", success=int)
->>> offer = TargetTools("kit", (six,), six.handler(lambda _: Success(6)))
->>> [outcome.result for outcome in run_call(offer, "six", {}, lambda _: None)]
-[6]
 """
 
 from __future__ import annotations
@@ -49,22 +39,12 @@ _REMEDY: Final = """Pass JSON such as '{"a": 1}', @file, or - for stdin."""
 
 
 def call_tool(
-    out: TextIO,
-    err: TextIO,
-    *,
-    target: str,
-    tool: str,
-    params: str | None,
-    layer: str | None,
-    approved: bool,
-    as_json: bool,
+    out: TextIO, err: TextIO, *, target: str, tool: str, params: str | None, layer: str | None, **chosen: Any
 ) -> bool:
-    """Call a tool of a target once and show the result."""
+    """Call a tool of a target once and show the result. `chosen` are parameters of `call_one`."""
     if target == "-" and params == "-":
         raise wrong_use("stdin cannot provide both the tools and the arguments", _REMEDY)
-    return call_one(
-        out, err, lambda: with_layer(find_tools(target), layer), tool, params=params, approved=approved, as_json=as_json
-    )
+    return call_one(out, err, lambda: with_layer(find_tools(target), layer), tool, params=params, **chosen)
 
 
 def call_one(
@@ -82,27 +62,26 @@ def call_one(
 ) -> bool:
     """Call a tool of the target that `find` returns, once, and show the result.
 
-    The result is JSON, or text if `plain` returns a string for it. `waiting` is the spinner during the call. `run` runs
-    the call. Both have defaults.
+    The result is JSON, or text if `plain` returns a string for it. `approved` is True if the user approved the call in
+    advance. `waiting` is the spinner during the call. `run` runs the call. Both have defaults.
     """
     given = parameters(params)
     waiting = waiting or Spinner(err, f"calling {tool}")
 
     def show(outcome: Outcome) -> None:
         waiting.end()
+        result = outcome.encoded_result
         if as_json:
-            _line(out, {"type": "preliminary", "result": outcome.encoded_result})
+            last = {"type": "result", "ok": True, "tool": tool}
+            out.write(json_line({**({"type": "preliminary"} if outcome.preliminary else last), "result": result}))
+        elif outcome.preliminary:
+            err.write(f"… {in_line(result)}\n")
         else:
-            err.write(f"… {in_line(outcome.encoded_result)}\n")
+            text = plain(result)
+            out.write((indent_json(result) if text is None else clean(text)) + "\n")
 
     with waiting:
-        outcomes = run_call(find(), tool, given, show, approved=approved, run=run)
-    for outcome in outcomes:
-        if as_json:
-            _line(out, {"type": "result", "ok": True, "tool": tool, "result": outcome.encoded_result})
-        else:
-            text = plain(outcome.encoded_result)
-            out.write((indent_json(outcome.encoded_result) if text is None else clean(text)) + "\n")
+        run(fx.scoped(_call(find(), tool, given, show, approved=approved)))
     return True
 
 
@@ -121,45 +100,27 @@ def parameters(given: str | None) -> Any:
         raise wrong_use(f"{name} is not valid JSON: {error.failure}", _REMEDY) from None
 
 
-def _line(out: TextIO, data: dict[str, Any]) -> None:
-    out.write(json_line(data))
-    out.flush()
-
-
-def run_call(
-    offer: TargetTools,
-    name: str,
-    params: Any,
-    preliminary: Callable[[Outcome], None],
-    *,
-    approved: bool = False,
-    run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
-) -> list[Outcome]:
-    """Run a call with `run` and return its final outcome in a list. Pass earlier outcomes to `preliminary`.
-
-    If the call fails, the `data` of the error describes the failure. `approved` is True if the user approved the call
-    in advance.
-    """
+@fx.gen
+def _call(
+    offer: TargetTools, name: str, params: Any, show: Callable[[Outcome], None], *, approved: bool
+) -> Gen[None, Any, Scope]:
+    """Run a call and show its outcomes, the last one after the call ended. A failure describes itself in its `data`."""
+    there = yield from open_tools(offer)
+    tool = there.toolkit.tools[there.require(name)]
+    services = yield from _services(there, tool)
+    if not approved and (yield from _needs_approval(tool, params, services)):
+        yield from fx.fail(CliError(f"tool {tool.name!r} needs approval", "To approve this call, pass --yes."))
     last: list[Outcome] = []
 
-    @fx.gen
-    def program() -> Gen[None, Any, Scope]:
-        there = yield from open_tools(offer)
-        tool = there.toolkit.tools[there.require(name)]
-        services = yield from _services(there, tool)
-        if not approved and (yield from _needs_approval(tool, params, services)):
-            yield from fx.fail(CliError(f"tool {tool.name!r} needs approval", "To approve this call, pass --yes."))
+    def hear(outcome: Outcome) -> EffectOf[None, Any]:
+        if outcome.is_failure:
+            return fx.fail(_declared_failure(tool, outcome.result, outcome.encoded_result))
+        return fx.sync(lambda: show(outcome) if outcome.preliminary else last.append(outcome))
 
-        def hear(outcome: Outcome) -> EffectOf[None, Any]:
-            if outcome.is_failure:
-                return fx.fail(_declared_failure(tool, outcome.result, outcome.encoded_result))
-            return fx.sync(lambda: preliminary(outcome) if outcome.preliminary else last.append(outcome))
-
-        shown = there.toolkit.handle(tool.name, params, on_invalid_call="error").for_each(hear)
-        yield from shown.map_error(lambda failure: _call_error(tool, failure)).provide_context(services)
-
-    run(fx.scoped(program()))
-    return last
+    shown = there.toolkit.handle(tool.name, params, on_invalid_call="error").for_each(hear)
+    yield from shown.map_error(lambda failure: _call_error(tool, failure)).provide_context(services)
+    for outcome in last:
+        show(outcome)
 
 
 @fx.gen

@@ -245,9 +245,6 @@ def store_at(path: str | None) -> Conversations:
     """Return the store in a directory or SQLite database. None selects the data directory of the user.
 
     A path that ends with .db, .sqlite, or .sqlite3 is a database.
-
-    Raises:
-        CliError: If fxai cannot write to the path.
     """
     from fxai.ui import Conversations
 
@@ -291,9 +288,6 @@ def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> st
     Args:
         known: The conversations, most recently changed first.
         wanted: The text that the user typed.
-
-    Raises:
-        CliError: If no conversation or several conversations match.
     """
     if not known:
         raise wrong_use("no conversation is stored", "Start a conversation with fxai chat.")

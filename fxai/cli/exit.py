@@ -232,7 +232,7 @@ def writable(stream: TextIO | None, *, forgiving: bool = False) -> TextIO:
         return cast(TextIO, Outlet(_Closed(), forgiving=forgiving))
     reconfigure: Any = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
-        reconfigure(errors=_ESCAPES)
+        reconfigure(errors=_ESCAPES, line_buffering=True)
     return cast(TextIO, Outlet(stream, forgiving=forgiving))
 
 

@@ -94,11 +94,7 @@ def read_source(location: str, remedy: str, less: str = "Pass less data.") -> An
 
 
 def read_prompt(given: str | None, command: str, *, optional: bool = False) -> str | None:
-    """Return the prompt of a command, which is on stdin if `given` is None or `-`. None if it is missing and optional.
-
-    Raises:
-        CliError: If the prompt is missing or blank.
-    """
+    """Return the prompt of a command, on stdin if `given` is None or `-`. None if it is missing and optional."""
     if given in (None, "-"):
         wait = given == "-" or not optional
         if sys.stdin is not None and sys.stdin.isatty() and wait:

@@ -199,7 +199,7 @@ def _program(
         record.start(there.agent.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: record.part(part)))
         if durable is not None:
-            shown = durable.make_durable(shown)
+            shown = shown.provide(durable.layer())
         yield from with_typing(shown, steer).provide_context(there.services.put(Inbox, inbox))
         waits = None if durable is None else (yield from durable.waiting())
         if waits is not None:

@@ -162,7 +162,6 @@ class JsonLines:
 
     def _write(self, data: dict[str, Any]) -> None:
         self._out.write(json_line(data))
-        self._out.flush()
 
 
 @final
@@ -182,4 +181,3 @@ class AnswerOnly:
         """Write the answer of a successful run."""
         if run.trouble is None:
             self._out.write(clean(run.text.rstrip("\n")) + "\n")
-            self._out.flush()

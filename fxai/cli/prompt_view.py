@@ -58,9 +58,6 @@ def first_step(agent: AnyAgent, state: PromptState | None = None) -> FirstStep |
     """Return the first step of a run that starts with this state, or None without a stateful prompt.
 
     The function runs no effect and opens nothing.
-
-    Raises:
-        CliError: If the render is invalid or raises an exception, or uses the name of a tool of the agent.
     """
     prompt = agent.prompt
     if prompt is None:
@@ -84,11 +81,7 @@ def first_step(agent: AnyAgent, state: PromptState | None = None) -> FirstStep |
 
 
 def binding_at_first(agent: AnyAgent) -> Binding:
-    """Return all tools of an agent, with the tools that its prompt defines for its initial state.
-
-    Raises:
-        CliError: For the same reasons as `first_step`.
-    """
+    """Return all tools of an agent, with the tools that its prompt defines for its initial state."""
     first = first_step(agent)
     return agent.binding if first is None else agent.binding.with_offers(map(_offer, first.definitions.tools.values()))
 
@@ -103,11 +96,7 @@ def _offer(one: StepTool) -> AnyBound | Toolkit[Any]:
 
 
 def require_prompt(agent: AnyAgent, state: PromptState | None, services: ContextOf[Any]) -> None:
-    """Check that the context contains everything that the agent's prompt declares for a run with this state.
-
-    Raises:
-        CliError: If a service or the handler of a tool is missing, or for the same reasons as `first_step`.
-    """
+    """Check that the context contains everything that the agent's prompt declares for a run with this state."""
     prompt, first = agent.prompt, first_step(agent, state)
     if prompt is None or first is None:
         return

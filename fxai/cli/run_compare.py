@@ -46,11 +46,7 @@ _FILE: Final = ".json"
 
 
 def find_record(name: str, store: str | None) -> RunRecord:
-    """Return the record in a file whose name ends in `.json`, or the record of a durable run, without secrets.
-
-    Raises:
-        CliError: If the file or the run does not exist, or cannot be read.
-    """
+    """Return the record in a file whose name ends in `.json`, or the record of a durable run, without secrets."""
     try:
         if name.endswith(_FILE):
             return RunRecord.read(name).without_secrets()
@@ -64,11 +60,7 @@ def find_record(name: str, store: str | None) -> RunRecord:
 
 
 def write_record(out: TextIO, *, run: str, file: str, store: str | None, as_json: bool = False) -> bool:
-    """Write the record of a durable run to a file.
-
-    Raises:
-        CliError: If the run cannot be read, or the file cannot be written.
-    """
+    """Write the record of a durable run to a file."""
     if not file.endswith(_FILE):
         raise wrong_use(f"FILE must end in {_FILE}, got {file!r}", f"Pass {file}{_FILE}.")
     record = find_record(run, store)
@@ -90,11 +82,7 @@ def show_difference(
     as_json: bool = False,
     diverged: RunDiverged | None = None,
 ) -> bool:
-    """Show the difference between two runs, and the reason of a stopped replay. Return True if the runs are the same.
-
-    Raises:
-        CliError: If a pointer of `ignore` is invalid.
-    """
+    """Show the difference between two runs, and why a replay stopped. Return True if the runs are the same."""
     try:
         difference = diff_runs(before, after, ignore=ignore)
     except ValueError as error:
@@ -122,9 +110,6 @@ def replay(
     """Run the chosen agent again with a part of a record, and show the difference. Return True if it has no changes.
 
     If the record cannot answer a request or a call, the replay stops there, and the runs are not the same.
-
-    Raises:
-        CliError: If the agent cannot run, or the record has no prompt.
     """
     before = find_record(source, store)
     asked = before.prompt if prompt is None else Prompt.make(prompt)
@@ -185,11 +170,7 @@ def evaluate(
     svg: str | None,
     form: Form,
 ) -> bool:
-    """Run the evaluation that `target` names, and show the results. Return True if they reach the demands.
-
-    Raises:
-        CliError: If the evaluation cannot run, or a file cannot be read or written.
-    """
+    """Run the evaluation that `target` names, and show the results. Return True if they reach the demands."""
     kind: type[AnyEvaluation] = Evaluation
     evaluation = load(target, kind, "an evaluation")
     known = {case.name: case for case in evaluation.cases}

@@ -29,18 +29,15 @@ Answering: TypeAlias = Literal["approve", "deny", "result", "failure", "again", 
 
 
 @final
-class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
+class DurableArgs(msgspec.Struct, frozen=True):
     """The options of a durable run: its name, the store of its journal, and the action after a program change."""
 
     run: str
     store: str | None = None
     on_change: OnChange = "refuse"
 
-    def make_durable(self, program: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-        """Return the program as a durable run."""
-        return program.provide(self._layer())
-
-    def _layer(self) -> Layer[Any, Any, Any]:
+    def layer(self) -> Layer[Any, Any, Any]:
+        """Return the layer that makes a program a durable run."""
         runs = runs_at(self.store)
         try:
             return durable(Layer.empty(), run=self.run, store=runs, on_change=self.on_change)
@@ -49,12 +46,8 @@ class DurableArgs(msgspec.Struct, frozen=True, kw_only=True):
 
     @fx.gen
     def begin(self, prompt: str) -> Gen[None, Any]:
-        """Write the prompt to the journal of the run.
-
-        Fails with:
-            CliError: If the name of the run or the store is invalid, or if the run already exists with another prompt.
-        """
-        self._layer()
+        """Write the prompt to the journal of the run."""
+        self.layer()
         journal = yield from _explain(runs_at(self.store).open(self.run, may_begin=True))
         begun = journal.known.input
         if begun is None:
@@ -85,11 +78,7 @@ def _name(question: RunQuestion) -> str:
 
 
 def runs_at(store: str | None) -> Runs:
-    """Return the runs in a store, which `Runs.at` finds.
-
-    Raises:
-        CliError: If the store is invalid, or its extra is not installed.
-    """
+    """Return the runs in a store, which `Runs.at` finds."""
     try:
         return Runs.at(store)
     except ValueError as error:
@@ -108,7 +97,7 @@ def show_list(
     runs = runs_at(store)
     states = value_of(_explain(runs.list(**chosen)))
     if as_json:
-        out.write(json_line({"ok": True, "runs": [msgspec.to_builtins(state) for state in states]}))
+        out.write(json_line({"ok": True, "runs": msgspec.to_builtins(states)}))
         return True
     screen = console(out, color)
     if not states:
@@ -128,13 +117,14 @@ def show_run(out: TextIO, *, run: str, store: str | None, as_json: bool = False,
     """Show the status of a run, its steps, and its open questions."""
     report: RunReport = value_of(_explain(runs_at(store).show(run)))
     if as_json:
-        questions = [{"id": one.id, "replies": one.replies, **msgspec.to_builtins(one)} for one in report.questions]
-        steps = [msgspec.to_builtins(step) for step in report.steps]
-        began = None if report.input is None else report.input.prompt
-        state = msgspec.to_builtins(report.state)
-        unread = [msgspec.to_builtins(one) for one in report.unread]
-        shown = {"prompt": began, "steps": steps, "open": questions, "unread": unread}
-        out.write(json_line({"ok": True, **state, **shown}))
+        shown = {
+            **msgspec.to_builtins(report.state),
+            "prompt": None if report.input is None else report.input.prompt,
+            "steps": report.steps,
+            "open": [{"id": one.id, "replies": one.replies, **msgspec.to_builtins(one)} for one in report.questions],
+            "unread": report.unread,
+        }
+        out.write(json_line({"ok": True, **msgspec.to_builtins(shown)}))
         return True
     screen = console(out, color)
     screen.print(_line(report.state))
@@ -157,11 +147,7 @@ def _explain(effect: EffectOf[Any, Any, None]) -> Effect[Any, CliError]:
 
 
 def reply_of(kind: Answering, given: str | bool | None) -> Reply:
-    """Return the reply for an option and its value.
-
-    Raises:
-        CliError: If the option requires JSON and the value is not valid JSON.
-    """
+    """Return the reply for an option and its value."""
     text = given if isinstance(given, str) else ""
     if kind in ("result", "failure"):
         try:
@@ -173,26 +159,18 @@ def reply_of(kind: Answering, given: str | bool | None) -> Reply:
 
 
 _PROGRAM: Final = "a function that receives the name of a run"
-_WORDS: Final[Mapping[str, Answering]] = {
-    "approve": "approve",
-    "deny": "deny",
-    "again": "again",
-    "unknown": "unknown",
-}
+_WORDS: Final[tuple[Answering, ...]] = ("approve", "deny", "again", "unknown")
 
 
 def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
-    """Return the replies of arguments QUESTION=REPLY.
-
-    Raises:
-        CliError: If a reply is neither a reply word nor JSON, or if a question has two replies.
-    """
+    """Return the replies of arguments QUESTION=REPLY."""
     replies: dict[str, Reply] = {}
     for pair in pairs:
         question, _, given = pair.partition("=")
         if question in replies:
             raise wrong_use(f"question {question} has two replies", "Pass one reply for each.")
-        replies[question] = reply_of(_WORDS[given], None) if given in _WORDS else reply_of("result", given)
+        word: Answering = next((word for word in _WORDS if word == given), "result")
+        replies[question] = reply_of(word, given if word == "result" else None)
     return replies
 
 
@@ -224,11 +202,7 @@ def _follows(runs: Runs, run: str) -> str:
 def submit_run(
     out: TextIO, *, run: str, program: str, store: str | None, priority: int, delay: float, as_json: bool
 ) -> bool:
-    """Submit a run to workers, and show whether it is new.
-
-    Raises:
-        CliError: If no worker runs the program, and this process cannot load it.
-    """
+    """Submit a run to workers, and show whether it is new."""
     runs = runs_at(store)
     if not value_of(_explain(runs.is_served(program))):
         from fxai.cli.target import load_matching  # imported only if no known worker runs the program
@@ -269,11 +243,7 @@ def cancel_run(out: TextIO, *, run: str, store: str | None, as_json: bool) -> bo
 def steer_run(
     out: TextIO, *, run: str, message: str, store: str | None, queue: bool, id: str | None, as_json: bool
 ) -> bool:
-    """Send a message to a run.
-
-    Raises:
-        CliError: If the message is blank, or the run cannot read it.
-    """
+    """Send a message to a run."""
     if not message.strip():
         raise wrong_use("MESSAGE must not be blank", "Pass the text for the run.")
     runs = runs_at(store)
@@ -286,11 +256,7 @@ def steer_run(
 
 
 def prompt_of(run: str, store: str | None) -> str:
-    """Return the prompt of a run that the command line started.
-
-    Raises:
-        CliError: If the run does not exist, or if another program started it.
-    """
+    """Return the prompt of a run that the command line started."""
     report: RunReport = value_of(_explain(runs_at(store).show(run)))
     if report.input is None:
         began = f"fxai run --durable did not start run {run!r}"

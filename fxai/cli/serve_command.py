@@ -45,11 +45,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
     ag_ui: bool = False
 
     def app_options(self, title: str) -> AppOptions:
-        """Return the options for `chat_app`.
-
-        Raises:
-            CliError: If other machines can reach the server, and the options name no token or no host name.
-        """
+        """Return the options for `chat_app`."""
         from fxai.ui import LOOPBACK, AppOptions, StreamOptions
 
         if not self.host.strip():
@@ -71,11 +67,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def identify(self) -> Identify | None:
-        """Return the function that identifies users by the token, or None without a token.
-
-        Raises:
-            CliError: If the variable is not set, or the token is too short.
-        """
+        """Return the function that identifies users by the token, or None without a token."""
         from fxai.ui import bearer_token
 
         try:
