@@ -135,7 +135,7 @@ def run(out: TextIO, err: TextIO, durable: str | None, store: str | None, **give
 
     If PROMPT is missing or -, read it from stdin. If stdin is empty, the example agent runs its three default prompts.
     """
-    from fxai.cli.job import run_agent
+    from fxai.cli.setting import run_agent
 
     if durable is None:
         if store is not None:

@@ -27,7 +27,7 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from fxai.cli.call_command import call_one
-from fxai.cli.chat_view import ChatScreen
+from fxai.cli.chat_command import ChatScreen
 from fxai.cli.exit import CliError, errors_only, wrong_use
 from fxai.cli.input import fill_form, open_input
 from fxai.cli.inspect import overview_data, show_overview

@@ -23,11 +23,10 @@ from typing_extensions import TypeVar
 
 from fxai.agents import RunDiverged, RunRecord, RunRecordError, diff_runs, replay_results, replay_turns
 from fxai.cli.exit import CliError, refusing, wrong_use
-from fxai.cli.job import AgentArgs, read_args
 from fxai.cli.prompt_view import AnyAgent
 from fxai.cli.run_list import runs_at
 from fxai.cli.run_program import error_of, value_of
-from fxai.cli.setting import Setting, open_setting
+from fxai.cli.setting import AgentArgs, Setting, open_setting, read_args
 from fxai.cli.target import load
 from fxai.durable import Runs, durable
 from fxai.effects import EffectOf, Exit, Failed, Gen, Layer, LayerOf, Scope, Succeeded, fx

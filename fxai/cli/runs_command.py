@@ -202,8 +202,8 @@ def steer(out: TextIO, _: TextIO, **given: Any) -> bool:
 @option.presented
 def resume(out: TextIO, err: TextIO, run: str, store: str | None, on_change: Any, **given: Any) -> bool:
     """Resume RUN, which fxai run --durable started."""
-    from fxai.cli.job import run_agent
     from fxai.cli.run_list import DurableArgs, prompt_of
+    from fxai.cli.setting import run_agent
 
     return run_agent(
         out, err, prompt=prompt_of(run, store), durable=DurableArgs(run=run, store=store, on_change=on_change), **given

@@ -17,10 +17,9 @@ import msgspec
 
 from fxai.cli.chat_keeper import OWNER, is_database, store_at
 from fxai.cli.exit import CliError, wrong_use
-from fxai.cli.job import AgentArgs, read_args
 from fxai.cli.run_program import model_error, value_of
 from fxai.cli.screen import LoadProgress
-from fxai.cli.setting import Setting, open_setting
+from fxai.cli.setting import AgentArgs, Setting, open_setting, read_args
 from fxai.cli.target import is_local, read_secret, require_guard
 from fxai.effects import Gen, Layer, Scope, fx
 from fxai.messages import AiError

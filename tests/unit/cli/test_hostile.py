@@ -19,7 +19,7 @@ import pytest
 from returns.result import Success
 
 from fxai import LanguageModel, Tool, Toolkit, fx
-from fxai.cli.chat_view import ChatScreen
+from fxai.cli.chat_command import ChatScreen
 from fxai.cli.command import cli
 from fxai.durable import durable
 from fxai.effects import Layer

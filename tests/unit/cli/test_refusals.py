@@ -14,7 +14,7 @@ import click
 import pytest
 from typing_extensions import override
 
-from fxai.cli.chat_view import slash_command
+from fxai.cli.chat_command import slash_command
 from fxai.cli.command import cli
 from fxai.cli.exit import CliError, Outlet, writable
 from fxai.cli.input import Consent, LineInput, PipedInput
