@@ -35,7 +35,6 @@ from fxai.cli.run_program import GIVE_HANDLERS, BackgroundRunner, require_servic
 from fxai.cli.screen import Spinner, console
 from fxai.cli.setting import build_handlers
 from fxai.cli.target import (
-    ServerFlags,
     TargetTools,
     find_server,
     find_tools,
@@ -151,9 +150,9 @@ def show_server(
 ) -> bool:
     """Show a server and its tools. Return False if fxai blocks a tool or cannot offer it.
 
-    `flags` are the fields of `ServerFlags`.
+    `flags` are the options of `find_server`.
     """
-    found = find_server(server, ServerFlags(**flags))
+    found = find_server(server, **flags)
 
     @fx.gen
     def open_server() -> Gen[tuple[Connection, tuple[AnyTool, ...]], McpError, Scope]:
@@ -206,8 +205,7 @@ def plain_text(result: Any) -> str | None:
 def call_server(
     out: TextIO, err: TextIO, *, server: str, tool: str, params: str | None, as_json: bool, **flags: Any
 ) -> bool:
-    """Call a tool of a server once and show the result. `flags` are the fields of `ServerFlags`."""
-    wish = ServerFlags(**flags)
+    """Call a tool of a server once and show the result. `flags` are the options of `find_server`."""
     lines, waiting = open_input(out, err), Spinner(err, f"calling {tool}")
 
     def answer(asked: Elicitation) -> ElicitAnswer:
@@ -221,11 +219,11 @@ def call_server(
             return background.here(lambda: answer(asked))
 
         if lines.by_person and err.isatty():  # otherwise no user would see the question
-            wish = msgspec.structs.replace(wish, elicit=ask)
+            flags["elicit"] = ask
         return call_one(
             out,
             err,
-            lambda: server_tools(server, wish),
+            lambda: server_tools(server, **flags),
             tool,
             params=params,
             as_json=as_json,

@@ -384,10 +384,10 @@ def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, 
         for option in (option for option, value in given.items() if value):
             raise wrong_use(f"{option} requires --mcp", f"Pass --mcp SERVER, or remove {option}.")
         return ()
-    from fxai.cli.target import ServerFlags, find_server
+    from fxai.cli.target import find_server
 
-    wish = ServerFlags(pins=chosen.pins, env=chosen.env, timeout=chosen.timeout, elicit=elicit)
-    sources = [ToolSource.of(find_server(text, wish)) for text in chosen.mcp]
+    flags: Any = {"pins": chosen.pins, "env": chosen.env, "timeout": chosen.timeout, "elicit": elicit}
+    sources = [ToolSource.of(find_server(text, **flags)) for text in chosen.mcp]
     return tuple(sources if chosen.unasked else [source.with_toolkit(require_approval) for source in sources])
 
 

@@ -11,17 +11,10 @@ A target is one of these:
 >>> [tool.name for tool in found.tools], found.layer
 (['count_lines', 'list_directory', 'read_text_file'], None)
 
-A tool source is open only while fxai shows or calls its tools. All other targets have their tools immediately.
-
->>> [tool.name for tool in load_tools(find_tools("fxai.cli.example:count_lines")).tools]
-['count_lines']
-
 A list in JSON is an object with `tools` (an MCP result, or the whole response with its `result`), an array of tools, or
 a single tool. A tool has a `name`, and its schema in `inputSchema`, `input_schema`, or `parameters`.
 
 >>> listed = read_tools('{"tools": [{"name": "add", "inputSchema": {"type": "object"}}, {"title": "Nameless"}]}')
->>> [tool.name for tool in listed.tools]
-['add']
 >>> print(*listed.findings)
 /tools/1/name: error not-a-tool: expected a name, found nothing. Correct the list. fxai ignores this entry.
 """
@@ -34,7 +27,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from ipaddress import ip_address
@@ -71,49 +64,38 @@ TOKEN: Final = "FXAI_MCP_TOKEN_"
 """Prefix of the environment variable with the bearer token of a server. The name of the server in capitals follows."""
 
 _NAMED: Final = re.compile(r"([A-Za-z][\w-]*)=(.*)", re.DOTALL)
-_URL: Final = ("http://", "https://")
 
 
-@final
-class ServerFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """Options for a server.
+def find_server(
+    text: str,
+    *,
+    pins: str | None = None,
+    env: tuple[str, ...] = (),
+    token_env: str | None = None,
+    timeout: float | None = None,
+    elicit: Elicit | None = None,
+) -> McpServer:
+    """Return the server for a string. The function starts nothing.
 
-    Attributes:
+    Args:
+        text: A command line, which runs without a shell, or a URL. Both can have a name and `=` before them.
         pins: Path of the file with the pinned tools. None pins the tools in memory when the server opens.
         env: Names of the environment variables that a server program receives.
         token_env: Environment variable with the bearer token of a URL. None selects `FXAI_MCP_TOKEN_` and the name.
         timeout: Seconds to wait for the server to open. None means 30.
         elicit: Function that answers questions for the user. None declines them.
     """
-
-    pins: str | None = None
-    env: tuple[str, ...] = ()
-    token_env: str | None = None
-    timeout: float | None = None
-    elicit: Elicit | None = None
-
-
-def find_server(text: str, wish: ServerFlags = ServerFlags()) -> McpServer:  # noqa: B008  # a frozen value
-    """Return the server for a string. The function starts nothing.
-
-    Args:
-        text: A command line, which runs without a shell, or a URL. Both can have a name and `=` before them.
-        wish: Options for the server.
-    """
     require_mcp()
     from fxai.mcp.client import http, stdio
+    from fxai.mcp.pin import Pins
 
     found = _NAMED.fullmatch(text.strip())
     name, location = (found[1], found[2].strip()) if found else ("", text.strip())
-    patience = 30.0 if wish.timeout is None else wish.timeout
-    pins: Pins | None = None
-    if wish.pins is not None:
-        from fxai.mcp.pin import Pins
-
-        require_writable(Path(wish.pins), "pins", wish.pins)
-        pins = Pins.file(wish.pins)
-    used: Any = {"name": name, "pins": pins, "timeout": patience, "elicit": wish.elicit}
-    if location.startswith(_URL):
+    if pins is not None:
+        require_writable(Path(pins), "pins", pins)
+    used: Any = {"name": name, "pins": None if pins is None else Pins.file(pins)}
+    used |= {"timeout": 30.0 if timeout is None else timeout, "elicit": elicit}
+    if location.startswith(("http://", "https://")):
         try:
             parts = urlsplit(location)
             _ = parts.port  # raises for a port that is not a number
@@ -123,17 +105,16 @@ def find_server(text: str, wish: ServerFlags = ServerFlags()) -> McpServer:  # n
         if problem:
             raise wrong_use(f"SERVER is not a valid URL: {location!r}: {problem}", "Correct the URL.")
         token = os.environ.get(TOKEN + name.upper().replace("-", "_")) if name else None
-        token = token if wish.token_env is None else read_secret(wish.token_env)
-        server = http(location, token=token, **used)
+        server = http(location, token=token if token_env is None else read_secret(token_env), **used)
     elif "://" in location.partition(" ")[0]:
         said = f"SERVER must be a command, or a URL that starts with http:// or https://, got {location!r}"
         raise wrong_use(said, "Correct the URL.")
+    elif token_env is not None:
+        remedy = f"To pass a variable to a program, use --env {token_env}."
+        raise wrong_use("--token-env requires a server with a URL", remedy)
     else:
-        if wish.token_env is not None:
-            remedy = f"To pass a variable to a program, use --env {wish.token_env}."
-            raise wrong_use("--token-env requires a server with a URL", remedy)
-        env = {variable: read_secret(variable) for variable in wish.env}
-        server = stdio(*_words(location), env=env, **used)
+        given = {variable: read_secret(variable) for variable in env}
+        server = stdio(*_words(location), env=given, **used)
     return server.prefix(f"{name}_") if name else server
 
 
@@ -154,12 +135,8 @@ def read_secret(variable: str) -> str:
 def require_guard(option: str, host: str, token_env: str | None, hosts: tuple[str, ...], use: str) -> None:
     """Raise `CliError` if other machines can reach a server on this host without a token or a host name.
 
-    Args:
-        option: The option for the host.
-        host: The address to listen on.
-        token_env: The variable of the token.
-        hosts: The host names that clients can use.
-        use: The danger, such as `call the tools`.
+    `option` is the option for the host, `token_env` the variable of the token, and `hosts` are the host names that
+    clients can use. `use` states the danger, such as `call the tools`.
     """
     if is_local(host):
         return
@@ -206,22 +183,27 @@ def load_matching(target: str, fits: _Fits, what: str) -> Any:
     """Return the value that `target` names if `fits` returns True for it. `what` describes the value in messages."""
     location, _, name = target.rpartition(":")
     if not location or not name or (location.endswith(".py") and "/" in name):
-        raise wrong_use(
-            f"TARGET must be module:name or path.py:name, got {target!r}", "Name a value, such as app.py:agent."
-        )
-    module = _module(location, target)
+        problem = f"TARGET must be module:name or path.py:name, got {target!r}"
+        raise wrong_use(problem, "Name a value, such as app.py:agent.")
+    try:
+        module = _from_file(Path(location)) if location.endswith(".py") else _from_path(location)
+    except (KeyboardInterrupt, CliError):
+        raise
+    except BaseException as raised:  # a module can raise any exception, also SystemExit
+        missing = raised.name if isinstance(raised, ModuleNotFoundError) else None
+        if missing is not None and f"{location}.".startswith(f"{missing}."):
+            remedy = "Name a module that Python can import here, or path.py:name."
+            raise wrong_use(f"{target}: module {missing} does not exist", remedy) from None
+        raise _import_error(location, raised) from raised
     value: Any = module
     try:
         for part in name.split("."):
             value = _attribute(value, part, target, fits)
         if not fits(value):
-            kind = (
-                f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"
-            )
-            there = [f"{location}:{name}" for name in vars(module) if _holds(module, name, fits)]
-            others = (
-                f"Try {', '.join(there[:4])}." if there else f"No value in {location} matches. Name another module."
-            )
+            is_class = isinstance(value, type)
+            kind = f"the class {value.__name__}" if is_class else f"a value of type {type(value).__name__}"
+            there = ", ".join([f"{location}:{name}" for name in vars(module) if _holds(module, name, fits)][:4])
+            others = f"Try {there}." if there else f"No value in {location} matches. Name another module."
             raise wrong_use(f"{target} is {kind}, not {what}", others)
     except (KeyboardInterrupt, CliError):
         raise
@@ -248,18 +230,10 @@ def _holds(value: Any, name: str, fits: _Fits) -> bool:
         return False
 
 
-def _module(location: str, target: str) -> ModuleType:
-    try:
-        return _from_file(Path(location)) if location.endswith(".py") else _from_path(location)
-    except (KeyboardInterrupt, CliError):
-        raise
-    except ModuleNotFoundError as missing:
-        if missing.name is not None and (location == missing.name or location.startswith(f"{missing.name}.")):
-            remedy = "Name a module that Python can import here, or path.py:name."
-            raise wrong_use(f"{target}: module {missing.name} does not exist", remedy) from None
-        raise _import_error(location, missing) from missing
-    except BaseException as raised:  # a module can raise any exception, also SystemExit
-        raise _import_error(location, raised) from raised
+def see_folder(folder: Path) -> None:
+    """Add a directory to the import path."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
 
 
 def _from_path(name: str) -> ModuleType:
@@ -267,29 +241,22 @@ def _from_path(name: str) -> ModuleType:
         there = Path(name)
         what = "a directory" if there.is_dir() else "not a Python file" if there.exists() else "not a module name"
         raise wrong_use(f"{name!r} is {what}", "Write module:name or path.py:name.")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    see_folder(Path.cwd())
     return import_module(name)
 
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise wrong_use(f"file {path} does not exist", "Pass the path of a Python file.")
-    folder = str(path.parent.resolve())
-    if folder not in sys.path:  # the file can then import files next to it, like a script
-        sys.path.insert(0, folder)
+    see_folder(path.parent.resolve())  # the file can then import files next to it, like a script
     name, other = path.stem, f"{path.stem}_{abs(hash(path.resolve())):x}"  # `other` if a module has the same name
     for known in (name, other):
         file = getattr(sys.modules.get(known), "__file__", None)
         if file is not None and Path(file).resolve() == path.resolve():
             return sys.modules[known]
     name = other if name in sys.modules else name
-    spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise wrong_use(f"cannot import {path}", "Pass the path of a Python file.")
-    module = module_from_spec(spec)
-    sys.modules[name] = module
+    spec: Any = spec_from_file_location(name, path)
+    module = sys.modules[name] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -299,12 +266,11 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _import_error(location: str, raised: BaseException, hint: str = "cannot import") -> CliError:
-    frames = [f for f in traceback.extract_tb(raised.__traceback__) if "importlib" not in f.filename]
+    frames: list[Any] = [f for f in traceback.extract_tb(raised.__traceback__) if "importlib" not in f.filename]
     outside = [f for f in frames if not f.filename.startswith(_PACKAGE)]
     own = [f for f in outside if not f.filename.startswith(_LIBRARIES)]
-    where = (own or outside)[-1] if outside else None
-    line = getattr(raised, "lineno", None) if isinstance(raised, SyntaxError) else where and where.lineno
-    file = getattr(raised, "filename", None) if isinstance(raised, SyntaxError) else where and where.filename
+    where = raised if isinstance(raised, SyntaxError) else (own or outside or [None])[-1]
+    file, line = getattr(where, "filename", None), getattr(where, "lineno", None)
     why = (raised.strerror if isinstance(raised, OSError) else None) or str(raised)
     message = f"{hint} {one_line(location, 200)}: {type(raised).__name__}: {why}"
     return CliError(message, f"Look at {file}:{line}." if file and line else "Correct the code.", cause=raised)
@@ -332,7 +298,27 @@ def read_tools(text: bytes | str, target: str = "the list") -> TargetTools:
         raise wrong_use(f"{name} is not valid JSON: {error.failure}", _GIVE_LIST) from None
     if not text.strip():
         raise wrong_use(f"{name} is empty", _GIVE_LIST)
-    return _ListReading().read(target, _entries(data, "", name))
+    tools: dict[str, AnyTool] = {}
+    broken: dict[str, Any] = {}
+    findings: list[Finding] = []
+
+    def refuse(tool: str | None, pointer: str, expected: str, found: Any, remedy: str = _LEFT_OUT) -> None:
+        hint = "nothing" if found is _MISSING else found_in(found)
+        findings.append(RULES["not-a-tool"].finding(tool, pointer, f"expected {expected}, found {hint}", remedy))
+
+    for at, given in _entries(data, "", name):
+        function = given.get("function") if is_object(given) else None
+        pointer, entry = (f"{at}/function", function) if is_object(function) else (at, given)
+        called = entry.get("name", _MISSING) if is_object(entry) else _MISSING
+        if not is_object(entry):
+            refuse(None, pointer, "a tool", entry)
+        elif not isinstance(called, str) or not called.strip():
+            refuse(None, f"{pointer}/name", "a name", called)
+        elif called in tools:
+            refuse(called, f"{pointer}/name", "a name that no other tool has", called)
+        else:
+            tools[called] = _listed_tool(called, entry, broken, refuse)
+    return TargetTools(target, tuple(tools.values()), broken=broken, findings=tuple(findings))
 
 
 def _entries(data: Any, pointer: str, name: str) -> list[tuple[str, Any]]:
@@ -348,69 +334,30 @@ def _entries(data: Any, pointer: str, name: str) -> list[tuple[str, Any]]:
     raise wrong_use(f"{name} must be a list of tools, got {found_in(data)}", remedy)
 
 
-@final
-class _ListReading:
-    """A reader of a list, with its findings until now."""
-
-    def __init__(self) -> None:
-        self.tools: dict[str, AnyTool] = {}
-        self.broken: dict[str, Any] = {}
-        self.findings: list[Finding] = []
-
-    def read(self, target: str, entries: list[tuple[str, Any]]) -> TargetTools:
-        """Return the tools of the entries."""
-        for pointer, entry in entries:
-            function = entry.get("function") if is_object(entry) else None
-            inner = isinstance(function, dict)
-            self._entry(f"{pointer}/function" if inner else pointer, function if inner else entry)
-        tools = tuple(self.tools.values())
-        return TargetTools(target, tools, broken=self.broken, findings=tuple(self.findings))
-
-    def _not(self, tool: str | None, pointer: str, expected: str, found: Any, remedy: str = _LEFT_OUT) -> None:
-        hint = "nothing" if found is _MISSING else found_in(found)
-        self.findings.append(RULES["not-a-tool"].finding(tool, pointer, f"expected {expected}, found {hint}", remedy))
-
-    def _entry(self, pointer: str, entry: Any) -> None:
-        if not is_object(entry):
-            return self._not(None, pointer, "a tool", entry)
-        name = entry.get("name", _MISSING)
-        if not isinstance(name, str) or not name.strip():
-            return self._not(None, f"{pointer}/name", "a name", name)
-        if name in self.tools:
-            return self._not(name, f"{pointer}/name", "a name that no other tool has", name)
-        description = entry.get("description")
-        if not isinstance(description, str | None):
-            self._not(name, "/description", "a string", description, "Correct the list. fxai ignores the description.")
-            description = None
-        tool: AnyTool = Tool.dynamic(name, description=description, parameters=self._schema(name, entry))
-        for key, value in self._annotations(name, entry):
-            tool = tool.annotate(key, value)
-        self.tools[name] = tool
-        return None
-
-    def _schema(self, name: str, entry: dict[str, Any]) -> JsonSchema:
-        keyword = next((keyword for keyword in _SCHEMAS if keyword in entry), None)
-        if keyword is None:
-            remedy = "Add an inputSchema. For a tool without parameters, use an object without properties."
-            self._not(name, "/parameters", "a schema", _MISSING, remedy)
-            return JsonSchema.of({"type": "object", "properties": {}})
+def _listed_tool(name: str, entry: dict[str, Any], broken: dict[str, Any], refuse: Callable[..., None]) -> AnyTool:
+    """Return a tool of a list. Add an invalid schema to `broken`, and pass wrong parts to `refuse`."""
+    description, given = entry.get("description"), entry.get("annotations", {})
+    if not isinstance(description, str | None):
+        refuse(name, "/description", "a string", description, "Correct the list. fxai ignores the description.")
+        description = None
+    keyword = next((keyword for keyword in _SCHEMAS if keyword in entry), None)
+    schema = JsonSchema.of({"type": "object"} if keyword else {"type": "object", "properties": {}})
+    if keyword is None:
+        remedy = "Add an inputSchema. For a tool without parameters, use an object without properties."
+        refuse(name, "/parameters", "a schema", _MISSING, remedy)
+    else:
         try:
-            return JsonSchema.of(entry[keyword])
+            schema = JsonSchema.of(entry[keyword])
         except (SchemaError, TypeError, ValueError):
-            self.broken[name] = entry[keyword]
-            return JsonSchema.of({"type": "object"})
-
-    def _annotations(self, name: str, entry: dict[str, Any]) -> Iterator[tuple[Annotation[Any], Any]]:
-        given: Any = entry.get("annotations", {})
-        hints: dict[str, Any] = given if is_object(given) else {}
-        if not is_object(given):
-            self._not(name, "/annotations", "an object", given, "Correct the list. fxai ignores the annotations.")
-        for hint, key in _HINTS.items():
-            value = hints.get(hint, entry.get("title") if hint == "title" else None)
-            if value is not None:
-                yield key, value
-        if is_object(entry.get("_meta")):
-            yield Meta, entry["_meta"]
+            broken[name] = entry[keyword]
+    if not is_object(given):
+        refuse(name, "/annotations", "an object", given, "Correct the list. fxai ignores the annotations.")
+        given = {}
+    tool: AnyTool = Tool.dynamic(name, description=description, parameters=schema)
+    for hint, key in _HINTS.items():
+        value = given.get(hint, entry.get("title") if hint == "title" else None)
+        tool = tool if value is None else tool.annotate(key, value)
+    return tool.annotate(Meta, entry["_meta"]) if is_object(entry.get("_meta")) else tool
 
 
 _WHAT: Final = "a toolkit, a tool, a function tool, an agent, a stateful prompt, or a tool source"
@@ -419,16 +366,11 @@ _SERVER: Final = "mcp:"
 
 @final
 class TargetTools(msgspec.Struct, frozen=True):
-    """The tools of a target.
+    """The tools of a target, whose name is `target`.
 
-    Attributes:
-        target: The name of the target.
-        tools: The tools, or no tools for a tool source until it is open.
-        layer: The layer of the handlers, or None if the target has no handlers.
-        source: The effect that opens a tool source, or None for other targets.
-        broken: The documents that are not valid JSON Schemas, by the name of their tool.
-        findings: The entries of a list that are not tools.
-        prompt: The name of a stateful prompt, or None. The tools are the tools of its first step and can change later.
+    A tool source has no tools until the effect `source` opens it. `layer` contains the handlers, if any. `broken`
+    contains the documents that are not valid JSON Schemas, by the name of their tool. `findings` are the entries of a
+    list that are not tools. `prompt` is the name of a stateful prompt, whose tools are the tools of its first step.
     """
 
     target: str
@@ -460,9 +402,7 @@ class TargetTools(msgspec.Struct, frozen=True):
         there = [tool.name for tool in self.tools]
         if name in there:
             return name
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, there, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
         shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
         remedy = f"Did you mean {near[0]!r}?" if near else f"Use one of: {shown or 'none'}."
         raise wrong_use(f"{self.target} has no tool {name!r}", remedy)
@@ -479,11 +419,9 @@ def find_tools(target: str) -> TargetTools:
     return _tools_of(target, load_matching(target, _fits, _WHAT))
 
 
-def server_tools(text: str, wish: ServerFlags | None = None) -> TargetTools:
-    """Return the tools of an MCP server, which `find_server` reads from `text`."""
-    from fxai.cli.target import ServerFlags, find_server
-
-    server = find_server(text, wish or ServerFlags())
+def server_tools(text: str, **flags: Any) -> TargetTools:
+    """Return the tools of an MCP server, which `find_server` reads from `text` and its options."""
+    server = find_server(text, **flags)
     return TargetTools(server.name, source=server.source.open)
 
 

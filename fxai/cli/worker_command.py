@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,11 +81,12 @@ def _work(arguments: tuple[str, ...], err: TextIO, **chosen: Any) -> bool:
         raise CliError("package distributed is not installed", "Install fxai[distributed].")
     import_module("distributed")  # the import sets the level of the log, so import it before the line below
     from fxai.cli.run_program import value_of
+    from fxai.cli.target import see_folder
     from fxai.distributed import serve_worker
 
     scheduler, *targets = arguments
     options = _options(targets=tuple(targets), **chosen)
-    _see_folder()
+    see_folder(Path.cwd())
     log, is_debugged = logging.getLogger("distributed"), click.get_current_context().meta[option.DEBUG]
     log.setLevel(logging.INFO if is_debugged else logging.CRITICAL)  # `tell` reports the start
 
@@ -115,6 +115,7 @@ def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen:
     if find_spec("dbos") is None:
         raise CliError("package dbos is not installed", "Install fxai[durable].")
     from fxai.cli.run_program import value_of
+    from fxai.cli.target import see_folder
     from fxai.distributed import serve_queue
     from fxai.storage.job_table import location_of, read_location
 
@@ -122,7 +123,7 @@ def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen:
         words = location_of(read_location(queue))
     except ValueError as error:
         raise wrong_use(f"--queue: {error}", "Pass a path or postgresql://…", cause=error) from error
-    _see_folder()
+    see_folder(Path.cwd())
 
     def tell(name: str) -> None:
         err.write(f"fxai: worker {name} runs calls of {', '.join(targets)} from {words}. Press Ctrl-C to stop.\n")
@@ -138,12 +139,6 @@ def _explain(failure: ClusterUnavailable | TargetError, remedy: str) -> CliError
     if isinstance(failure, TargetError):
         return CliError(str(failure), "Name tools with their handlers as module:name.", cause=failure)
     return CliError(str(failure), remedy)
-
-
-def _see_folder() -> None:
-    """Add the current directory to the import path."""
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
 
 
 def _options(*, resources: tuple[str, ...], telemetry: bool, **chosen: Any) -> WorkerOptions:
