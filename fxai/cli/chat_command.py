@@ -39,13 +39,11 @@ from fxai.cli.prompt_view import FirstStep, first_step
 from fxai.cli.run_program import BackgroundRunner
 from fxai.cli.screen import JsonLines, LoadProgress, Record, TerminalScreen, state_data
 from fxai.cli.setting import (
-    AgentArgs,
     OpenSetting,
     StateMemory,
     close_calls,
     closing_result,
     find_memory,
-    memory_at,
     open_setting,
     read_args,
 )
@@ -516,24 +514,25 @@ def chat(
     resume: str | None = None,
     as_json: bool = False,
     color: bool | None = None,
+    memory: str | None = None,
     **chosen: Any,
 ) -> bool:
     """Run a chat until the user leaves. Return False if an answer to piped input failed.
 
     The chat stores the conversation in the chosen memory, otherwise in the memory of the agent, otherwise in a store.
     In a terminal, the store has a default. The chat stores the state of a stateful prompt with the conversation, and
-    also in the chosen file. `chosen` are the fields of `AgentArgs`.
+    also in the chosen file. `chosen` are parameters of `read_args`.
     """
-    args = AgentArgs(**chosen)
     wants_store = store is not None or resume is not None
-    kept = None if args.memory is None else memory_at(args.memory)
-    if kept is not None and wants_store:
+    if memory is not None and wants_store:
         raise wrong_use("--memory cannot be used with --store or --resume", "Remove one of them.")
     lines = open_input(out, err, WORDS)
     view = ChatLines(out) if as_json else ChatScreen(out, color=color, echo=not lines.by_person)
     calm = CalmView(view)
     with BackgroundRunner() as background:
-        setting, _ = read_args(args, _elicit_by(background, view, calm, lines) if lines.by_person else None)
+        elicit = _elicit_by(background, view, calm, lines) if lines.by_person else None
+        setting, _ = read_args(memory=memory, elicit=elicit, **chosen)
+        kept = setting.memory
         stores = wants_store or (lines.by_person and kept is None)
         stored: StoreKeeper | None = None
         if stores:
@@ -556,7 +555,7 @@ def chat(
             background.value_of(close_calls(keeper.memory))
         talk = ChatSession(background, ready, keeper, calm, view, lines, err)
         if lines.by_person:
-            err.write(talk.greeting(args.memory or "its memory"))
+            err.write(talk.greeting(memory or "its memory"))
         well = talk.take_up()
         return talk.until_left() and (well or lines.by_person)
 

@@ -28,10 +28,10 @@ import msgspec
 
 from fxai.cli.call_command import call_one
 from fxai.cli.chat_command import ChatScreen
-from fxai.cli.exit import CliError, errors_only, wrong_use
+from fxai.cli.exit import errors_only, wrong_use
 from fxai.cli.input import fill_form, open_input
 from fxai.cli.inspect import overview_data, show_overview
-from fxai.cli.run_program import GIVE_HANDLERS, BackgroundRunner, require_services, value_of
+from fxai.cli.run_program import BackgroundRunner, require_handlers, value_of
 from fxai.cli.screen import Spinner, console
 from fxai.cli.setting import build_handlers
 from fxai.cli.target import (
@@ -44,7 +44,6 @@ from fxai.cli.target import (
     with_layer,
 )
 from fxai.effects import ContextOf, EffectOf, Gen, Layer, Scope, fx
-from fxai.effects.layer import AnyLayer
 from fxai.mcp import ElicitAnswer, Elicitation, McpError
 from fxai.mcp.connection import Connection
 from fxai.mcp.result import shown_content
@@ -110,31 +109,18 @@ def serve(
 
 
 def _source(offer: TargetTools) -> ToolSource[Any, Any, Any]:
+    """Return the tools with their handlers, built once. It fails before the server starts if a handler is missing."""
+    bound: EffectOf[AnyBound, Any, Any]
     if offer.source is not None:
-        more = BoundToolkit[Any, Any, Any](
-            Toolkit.empty(), () if offer.layer is None else ((offer.layer, offer.layer),)
-        )
-        return ToolSource(offer.source.flat_map(lambda bound: build_handlers(bound.merge(more), ContextOf({}))))
-    if not offer.tools:
+        layers = () if offer.layer is None else ((offer.layer, offer.layer),)
+        more = BoundToolkit[Any, Any, Any](Toolkit.empty(), layers)
+        bound = offer.source.map(lambda there: there.merge(more))
+    elif not offer.tools:
         raise wrong_use(f"{offer.target} has no tools", "Name a target with tools.")
-    if offer.layer is None:
-        problem = f"missing handlers for tools of {offer.target}: {', '.join(tool.name for tool in offer.tools[:8])}"
-        raise CliError(problem, GIVE_HANDLERS)
-    return ToolSource(_open_toolkit(offer.toolkit, offer.layer))
-
-
-@fx.gen
-def _open_toolkit(kit: Toolkit[Any], layer: AnyLayer) -> Gen[AnyBound, Any, Scope]:
-    """Return the tools with their handlers, built once. Fail before the server starts if a handler is missing."""
-    services = yield from layer.build()
-    asked = [tool for tool in kit if tool.requires_handler]
-    missing = [tool.name for tool in asked if services.find(tool.identity) is None]
-    if missing:
-        problem = f"missing handlers for {', '.join(missing[:8])}"
-        return (yield from fx.fail(CliError(problem, "Provide a layer that has a handler for each tool.")))
-    require_services(asked, services)
-    given: ContextOf[Any] = services
-    return BoundToolkit.of(kit, Layer.effect_context(fx.succeed(given)))
+    else:
+        require_handlers(() if offer.layer else offer.tools, ContextOf({}), offer.target)
+        bound = fx.succeed(BoundToolkit.of(offer.toolkit, offer.layer or Layer.empty()))
+    return ToolSource(bound.flat_map(lambda there: build_handlers(there, ContextOf({}), offer.target)))
 
 
 def show_server(

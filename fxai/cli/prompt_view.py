@@ -25,7 +25,7 @@ from fxai.agents.state import PromptState, RenderError, StateStore
 from fxai.agents.stateful import StatefulPrompt
 from fxai.agents.step_patch import StepTool
 from fxai.cli.exit import SHOW_TRACE, CliError
-from fxai.cli.run_program import GIVE_HANDLERS, GIVE_LAYER
+from fxai.cli.run_program import GIVE_LAYER, require_handlers
 from fxai.effects import ContextOf, MissingServiceError
 from fxai.models import LanguageModel
 from fxai.tools import BoundToolkit, Toolkit
@@ -102,10 +102,7 @@ def require_prompt(agent: AnyAgent, state: PromptState | None, services: Context
         return
     there = services.put(LanguageModel.__fx_key__(), True)  # a missing model has its own error
     plain = [one.tool for one in first.definitions.tools.values() if one.handler is None and one.origin is None]
-    missing = [tool.name for tool in plain if tool.requires_handler and there.find(tool.identity) is None]
-    if missing:
-        problem = f"missing handlers for tools of prompt {prompt.name!r}: {', '.join(missing)}"
-        raise CliError(problem, GIVE_HANDLERS)
+    require_handlers(plain, there, f"prompt {prompt.name!r}")
     for by, key in _needs(prompt, first.definitions):
         if there.find(key) is None:
             problem = f"service {MissingServiceError(key).service} is missing: {by} requires it"

@@ -23,13 +23,14 @@ from typing_extensions import TypeVar
 
 from fxai.agents import RunDiverged, RunRecord, RunRecordError, diff_runs, replay_results, replay_turns
 from fxai.cli.exit import CliError, refusing, wrong_use
+from fxai.cli.model_list import require_ready
 from fxai.cli.prompt_view import AnyAgent
 from fxai.cli.run_list import runs_at
 from fxai.cli.run_program import error_of, value_of
-from fxai.cli.setting import AgentArgs, Setting, open_setting, read_args
-from fxai.cli.target import load
+from fxai.cli.setting import Setting, open_setting, read_args
+from fxai.cli.target import load, load_layer
 from fxai.durable import Runs, durable
-from fxai.effects import EffectOf, Exit, Failed, Gen, Layer, LayerOf, Scope, Succeeded, fx
+from fxai.effects import EffectOf, Exit, Failed, Gen, Layer, Scope, Succeeded, fx
 from fxai.evaluation import AnyEvaluation, Evaluation, EvaluationResult, RateChange, compare_rates, to_svg
 from fxai.messages import AiError, Prompt
 from fxai.models import LeftRunError
@@ -114,7 +115,7 @@ def replay(
     asked = before.prompt if prompt is None else Prompt.make(prompt)
     if not len(asked):
         raise wrong_use(f"record {source!r} does not contain the prompt", "Pass --prompt TEXT.")
-    setting, _ = read_args(AgentArgs(**chosen))
+    setting, _ = read_args(**chosen)
     runs = Runs.in_process()
     program = fx.scoped(_run_in(_with_record(setting, before, recorded), lambda agent: agent.execute(asked)))
     ended: Exit[Any, Any] = value_of(program.provide(durable(Layer.empty(), run=_RUN, store=runs)).exit())
@@ -178,8 +179,7 @@ def evaluate(
             problem = f"evaluation {evaluation.name!r} has no case {name!r}"
             raise wrong_use(problem, f"Use one of: {', '.join(known)}.")
     evaluation = msgspec.structs.replace(evaluation, cases=tuple([known[name] for name in cases] or known.values()))
-    given: type[LayerOf[Any, Any, Any]] = LayerOf
-    supplied = None if layer is None else load(layer, given, "a layer")
+    supplied = None if layer is None else load_layer(layer)
     before: EvaluationResult | None = None
     if compare is not None:  # read first, because the runs cost time and money
         remedy = "Pass a file that fxai eval --store wrote."
@@ -189,8 +189,6 @@ def evaluate(
             raise wrong_use(f"{compare} contains no results of an evaluation: {read.failure()}", remedy)
         before = read.unwrap()
     if model is not None:
-        from fxai.cli.model_list import require_ready
-
         require_ready(model)
     if runs is not None:
         evaluation = msgspec.structs.replace(evaluation, runs=runs)

@@ -53,6 +53,8 @@ GIVE_LAYER: Final = "Provide the service with --layer module:name."
 """The remedy for a missing service."""
 GIVE_HANDLERS: Final = "Name the layer of the handlers with --layer module:name."
 """The remedy for missing handlers."""
+GIVE_HANDLER: Final = "Provide a layer that has a handler for each tool."
+"""The remedy for handlers that a layer lacks."""
 _ASKED: Final = "To answer questions, call the tool in a terminal with fxai mcp call or fxai chat."
 
 
@@ -139,6 +141,15 @@ def _defect_error(defect: BaseException) -> CliError:
         case _:
             pass
     return CliError(problem, remedy, cause=defect)
+
+
+def require_handlers(
+    tools: Iterable[AnyTool], services: ContextOf[Any], whose: str, remedy: str = GIVE_HANDLERS
+) -> None:
+    """Raise `CliError` if `services` contains no handler of a tool that requires one. `whose` names the tools."""
+    missing = [tool.name for tool in tools if tool.requires_handler and services.find(tool.identity) is None]
+    if missing:
+        raise CliError(f"missing handlers for tools of {whose}: {', '.join(missing)}", remedy)
 
 
 def require_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> None:

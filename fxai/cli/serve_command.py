@@ -19,7 +19,7 @@ from fxai.cli.chat_keeper import OWNER, is_database, store_at
 from fxai.cli.exit import CliError, wrong_use
 from fxai.cli.run_program import model_error, value_of
 from fxai.cli.screen import LoadProgress
-from fxai.cli.setting import AgentArgs, Setting, open_setting, read_args
+from fxai.cli.setting import Setting, open_setting, read_args
 from fxai.cli.target import is_local, read_secret, require_guard
 from fxai.effects import Gen, Layer, Scope, fx
 from fxai.messages import AiError
@@ -95,7 +95,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
 def serve(err: TextIO, *, target: str | None, **chosen: Any) -> bool:
     """Serve an agent until a signal ends the server. Active answers then have time to finish.
 
-    `chosen` are the fields of `ServeArgs` and of `AgentArgs`.
+    `chosen` are the fields of `ServeArgs` and the parameters of `read_args`.
     """
     for name in ("starlette", "uvicorn"):
         if find_spec(name) is None:
@@ -103,7 +103,7 @@ def serve(err: TextIO, *, target: str | None, **chosen: Any) -> bool:
     wish = ServeArgs(**{name: chosen.pop(name) for name in ServeArgs.__struct_fields__})
     options = wish.app_options("")
     questions = _Questions()
-    setting, prompts = read_args(AgentArgs(agent=target, **chosen), questions.elicit)
+    setting, prompts = read_args(agent=target, elicit=questions.elicit, **chosen)
     options = msgspec.structs.replace(options, suggestions=prompts)
     with LoadProgress(err) as loading:
         value_of(fx.scoped(_program(setting, wish, options, questions, loading, err)))

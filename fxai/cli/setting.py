@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
@@ -30,10 +29,10 @@ from fxai.cli.exit import FAILED, CliError, error_from, refusing, require_writab
 from fxai.cli.input import read_prompt, with_typing
 from fxai.cli.model_list import model_layer, require_ready
 from fxai.cli.prompt_view import AnyAgent, agent_of, is_agent, require_prompt
-from fxai.cli.run_program import GIVE_HANDLERS, require_services, value_of
+from fxai.cli.run_program import GIVE_HANDLER, GIVE_HANDLERS, require_handlers, require_services, value_of
 from fxai.cli.screen import AnswerOnly, JsonLines, LoadProgress, Record, TerminalScreen
-from fxai.cli.target import load, load_matching
-from fxai.effects import ContextOf, Effect, Failed, Gen, Layer, LayerOf, MissingServiceError, Scope, Succeeded, fx
+from fxai.cli.target import find_server, load_layer, load_matching
+from fxai.effects import ContextOf, Effect, Failed, Gen, Layer, MissingServiceError, Scope, Succeeded, fx
 from fxai.effects.layer import AnyLayer
 from fxai.messages import Pending, Prompt, ToolMessage, ToolResultPart
 from fxai.models import LanguageModel
@@ -78,7 +77,7 @@ class StateFile:
         """Return the state, or None if the file does not exist."""
         if not os.path.lexists(self.path):
             return None
-        with self._refusing("read", _OTHER_FILE):
+        with refusing(f"cannot read the state in {self.path}", _OTHER_FILE, code=FAILED):
             text = read_file(self.path)
         read = PromptState.from_json(text)
         if isinstance(read, Success):
@@ -93,16 +92,14 @@ class StateFile:
         except StateError as error:
             message = f"cannot store the state in {self.path}: {error}"
             raise CliError(message, "The file is unchanged.", cause=error) from None
-        with self._refusing("write", "Free space, or name another file. The file is unchanged."):
+        remedy = "Free space, or name another file. The file is unchanged."
+        with refusing(f"cannot write the state in {self.path}", remedy, code=FAILED):
             replace_file(self.path, text)
 
     def remove(self) -> None:
         """Remove the file if it exists."""
-        with self._refusing("remove", "Remove it yourself."):
+        with refusing(f"cannot remove the state in {self.path}", "Remove it yourself.", code=FAILED):
             self.path.unlink(missing_ok=True)
-
-    def _refusing(self, doing: str, remedy: str) -> AbstractContextManager[None]:
-        return refusing(f"cannot {doing} the state in {self.path}", remedy, code=FAILED)
 
 
 @final
@@ -208,8 +205,8 @@ class Setting(msgspec.Struct, frozen=True):
     """An agent with the layer of its handlers, and the servers that provide more tools.
 
     `model` is the name of a model. If it is None, the agent or the layer provides the model. Otherwise fxai uses the
-    local model. `state` is the file with the state of the agent's prompt, or None. If `quotes_results` is true, the
-    default local model answers with the results of its calls.
+    local model. `state` is the file with the state of the agent's prompt, or None. `memory` is the memory that the user
+    chose, or None. If `quotes_results` is true, the default local model answers with the results of its calls.
     """
 
     agent: AnyAgent
@@ -217,6 +214,7 @@ class Setting(msgspec.Struct, frozen=True):
     model: str | None = None
     servers: tuple[ToolSource[Any, Any, Any], ...] = ()
     state: StateFile | None = None
+    memory: Memory | None = None
     quotes_results: bool = False
 
 
@@ -245,11 +243,9 @@ def open_setting(
     services: ContextOf[Any] = ContextOf({})
     if setting.layer is not None:
         services = yield from setting.layer.build()
-    missing = [t.name for t in setting.agent.binding.unanswered if services.find(t.identity) is None]
-    if missing:
-        problem = f"missing handlers for tools of agent {setting.agent.name!r}: {', '.join(missing)}"
-        remedy = GIVE_HANDLERS if setting.layer is None else "Provide a layer that has a handler for each tool."
-        return (yield from fx.fail(CliError(problem, remedy)))
+    whose = f"agent {setting.agent.name!r}"
+    remedy = GIVE_HANDLERS if setting.layer is None else GIVE_HANDLER
+    require_handlers(setting.agent.binding.unanswered, services, whose, remedy)
     model = LanguageModel.__fx_key__()
     require_services(setting.agent.binding.unanswered, services.put(model, services.find(model, default=True)))
     require_prompt(setting.agent, state, services)
@@ -257,7 +253,8 @@ def open_setting(
     is_local = setting.model is None and own is None and services.find(LanguageModel) is None
     tools = yield from setting.agent.with_tools(setting.servers).binding.open().provide_context(services)
     # before the model, which loads slowly, so that fxai reports a missing service first
-    early = yield from build_handlers(tools, services, services.put(model, services.find(model, default=True))).exit()
+    later = services.put(model, services.find(model, default=True))
+    early = yield from build_handlers(tools, services, whose, later).exit()
     if isinstance(early, Failed):
         lacking = [defect.key for defect in early.cause.defects if isinstance(defect, MissingServiceError)]
         if model not in lacking:
@@ -272,7 +269,7 @@ def open_setting(
         services = services.merge((yield from layer.build()))
     elif own is not None:
         services = services.merge((yield from own.build().provide_context(services)))
-    tools = early.value if isinstance(early, Succeeded) else (yield from build_handlers(tools, services))
+    tools = early.value if isinstance(early, Succeeded) else (yield from build_handlers(tools, services, whose))
     return OpenSetting(with_only(setting.agent, tools), tools, services)
 
 
@@ -299,96 +296,88 @@ def find_memory(there: OpenSetting, chosen: Memory | None) -> Gen[Memory | None,
 
 @fx.gen
 def build_handlers(
-    tools: AnyBound, services: ContextOf[Any], later: ContextOf[Any] | None = None
+    tools: AnyBound, services: ContextOf[Any], whose: str, later: ContextOf[Any] | None = None
 ) -> Gen[AnyBound, Any, Scope]:
     """Return the tools with their handlers, built until the scope ends. Tools that change over time stay unbuilt.
 
-    Fail if a handler requires a service that is missing. `later` contains the services of calls, which are by default
-    the same services.
+    Fail if a handler, or a service that a handler requires, is missing. `whose` names the tools. `later` contains the
+    services of calls, which are by default the same services.
     """
     if tools.is_live:
         return tools
     given: ContextOf[Any] = yield from tools.layer.build().provide_context(services)
-    require_services(tools.toolkit, (later or services).merge(given))
+    there = (later or services).merge(given)
+    require_handlers(tools.toolkit, there, whose, GIVE_HANDLER)
+    require_services(tools.toolkit, there)
     return BoundToolkit.of(tools.toolkit, Layer.effect_context(fx.succeed(given)))
 
 
 # -- a run of an agent
 
 
-@final
-class AgentArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that select an agent and configure its run. `fxai run --help` describes them.
-
-    `unasked` is `--yes`, which runs the tools of servers without approval. `secrets` is `--show-secrets`.
-    """
-
-    agent: str | None = None
-    layer: str | None = None
-    model: str | None = None
-    rounds: int | None = None
-    system: str | None = None
-    mcp: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    pins: str | None = None
-    timeout: float | None = None
-    unasked: bool = False
-    memory: str | None = None
-    state: str | None = None
-    secrets: bool = False
-
-
-def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting, tuple[str, ...]]:
-    """Return the setting of the chosen agent, and the default prompts of the agent.
+def read_args(
+    *,
+    agent: str | None = None,
+    layer: str | None = None,
+    model: str | None = None,
+    rounds: int | None = None,
+    system: str | None = None,
+    mcp: tuple[str, ...] = (),
+    memory: str | None = None,
+    state: str | None = None,
+    secrets: bool = False,
+    elicit: Elicit | None = None,
+    **servers: Any,
+) -> tuple[Setting, tuple[str, ...]]:
+    """Return the setting of the chosen agent, and the default prompts of the agent. Use the options of `fxai run`.
 
     Without `agent`, use the example agent. With `system` or `mcp` and no `agent`, use a new agent without other tools.
     `elicit` answers the questions of servers to the user. Without it, the run declines them.
     """
     own: tuple[str, ...] = ()
     supplied: AnyLayer | None = None
-    agent: Agent[Any, Any, Any, Any]
-    if chosen.model is not None:
-        from fxai.cli.model_list import require_ready
-
-        require_ready(chosen.model)
-    if chosen.secrets and (chosen.agent is not None or chosen.mcp or chosen.system is not None):
+    chosen: Agent[Any, Any, Any, Any]
+    if model is not None:
+        require_ready(model)
+    is_new = bool(mcp) or system is not None
+    if secrets and (agent is not None or is_new):
         raise wrong_use("--show-secrets requires the example agent", "Remove --show-secrets.")
-    if chosen.agent is not None:
-        agent = agent_of(load_matching(chosen.agent, is_agent, "an agent or a stateful prompt"))
-    elif chosen.mcp or chosen.system is not None:
-        agent = Agent.make("agent")
+    if agent is not None:
+        chosen = agent_of(load_matching(agent, is_agent, "an agent or a stateful prompt"))
+    elif is_new:
+        chosen = Agent.make("agent")
     else:
         from fxai.cli import example
 
-        agent, own = example.agent, example.prompts()
-        supplied = example.open_layer if chosen.secrets else example.layer
-    if chosen.layer is not None:
-        kind: type[AnyLayer] = LayerOf
-        added = load(chosen.layer, kind, "a layer")
+        chosen, own = example.agent, example.prompts()
+        supplied = example.open_layer if secrets else example.layer
+    if layer is not None:
+        added = load_layer(layer)
         supplied = added if supplied is None else supplied | added
-    servers = _servers(chosen, elicit)
-    if chosen.state is not None and agent.prompt is None:
-        problem = f"--state requires a stateful prompt, but agent {agent.name!r} has none"
+    sources = _sources(mcp, elicit=elicit, **servers)
+    if state is not None and chosen.prompt is None:
+        problem = f"--state requires a stateful prompt, but agent {chosen.name!r} has none"
         raise wrong_use(problem, "Remove --state, or name another agent.")
-    state = None if chosen.state is None else state_at(chosen.state, chosen.memory)
-    if chosen.rounds is not None:
-        agent = msgspec.structs.replace(agent, budget=msgspec.structs.replace(agent.budget, rounds=chosen.rounds))
-    if chosen.system is not None:
-        agent = msgspec.structs.replace(agent, instructions=chosen.system)
-    return Setting(agent, supplied, chosen.model, servers, state, quotes_results=bool(own)), own
+    file = None if state is None else state_at(state, memory)
+    kept = None if memory is None else memory_at(memory)
+    if rounds is not None:
+        chosen = msgspec.structs.replace(chosen, budget=msgspec.structs.replace(chosen.budget, rounds=rounds))
+    if system is not None:
+        chosen = msgspec.structs.replace(chosen, instructions=system)
+    return Setting(chosen, supplied, model, sources, file, kept, quotes_results=bool(own)), own
 
 
-def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, Any, Any], ...]:
-    if not chosen.mcp:
-        given = {"--yes": chosen.unasked, "--env": chosen.env, "--pins": chosen.pins, "--timeout": chosen.timeout}
-        for option in (option for option, value in given.items() if value):
-            raise wrong_use(f"{option} requires --mcp", f"Pass --mcp SERVER, or remove {option}.")
+def _sources(
+    mcp: tuple[str, ...], *, unasked: bool = False, elicit: Elicit | None, **flags: Any
+) -> tuple[ToolSource[Any, Any, Any], ...]:
+    """Return the MCP servers. `flags` are the other options of `find_server`."""
+    if not mcp:
+        for name, given in {"yes": unasked, **flags}.items():
+            if given:
+                raise wrong_use(f"--{name} requires --mcp", f"Pass --mcp SERVER, or remove --{name}.")
         return ()
-    from fxai.cli.target import find_server
-
-    flags: Any = {"pins": chosen.pins, "env": chosen.env, "timeout": chosen.timeout, "elicit": elicit}
-    sources = [ToolSource.of(find_server(text, **flags)) for text in chosen.mcp]
-    return tuple(sources if chosen.unasked else [source.with_toolkit(require_approval) for source in sources])
+    sources = [ToolSource.of(find_server(text, elicit=elicit, **flags)) for text in mcp]
+    return tuple(sources if unasked else [source.with_toolkit(require_approval) for source in sources])
 
 
 def run_agent(
@@ -407,15 +396,13 @@ def run_agent(
         raise wrong_use("--json cannot be used with --quiet", "Remove one of them.")
     record = Record(JsonLines(out) if as_json else AnswerOnly(out) if quiet else TerminalScreen(out, color=color))
     try:
-        args = AgentArgs(**chosen)
-        setting, own = read_args(args)
-        memory = None if args.memory is None else memory_at(args.memory)
+        setting, own = read_args(**chosen)
         given = read_prompt(prompt, "run", optional=bool(own))
         prompts = own if given is None else (given,)
         if durable is not None and len(prompts) > 1:
             raise wrong_use("--durable requires one prompt", "Write fxai run --durable RUN PROMPT.")
         with LoadProgress(err, color=color, quiet=quiet) as loading:
-            value_of(fx.scoped(_program(setting, prompts, memory, durable, record, loading)))
+            value_of(fx.scoped(_program(setting, prompts, durable, record, loading)))
     except (Exception, KeyboardInterrupt) as raised:
         trouble = error_from(raised)
         if not trouble.of_output:
@@ -440,21 +427,16 @@ def _always(_: Any, __: Any) -> bool:
 
 @fx.gen
 def _program(
-    setting: Setting,
-    prompts: tuple[str, ...],
-    kept: Memory | None,
-    durable: DurableArgs | None,
-    record: Record,
-    loading: LoadProgress,
+    setting: Setting, prompts: tuple[str, ...], durable: DurableArgs | None, record: Record, loading: LoadProgress
 ) -> Gen[None, Any, Scope]:
     """Run the agent on each prompt. A memory joins the runs to a conversation."""
     if durable is not None:
         yield from durable.begin(prompts[0])
-    begun = yield from StateMemory(kept or Memory.in_process(), setting.state).load_state()
+    memory = setting.memory
+    begun = yield from StateMemory(memory or Memory.in_process(), setting.state).load_state()
     there = yield from open_setting(setting, loading, begun)
-    if kept is not None:
-        yield from close_calls(kept)
-    memory = kept
+    if memory is not None:
+        yield from close_calls(memory)
     if there.agent.prompt is not None:
         memory = StateMemory((yield from find_memory(there, memory)) or Memory.in_process(), setting.state)
     agent = there.agent if memory is None else there.agent.with_memory(memory)

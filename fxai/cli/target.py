@@ -179,6 +179,12 @@ def load(target: str, kind: type[_T], what: str) -> _T:
     return value
 
 
+def load_layer(target: str) -> AnyLayer:
+    """Return the layer that `target` names."""
+    kind: type[AnyLayer] = LayerOf
+    return load(target, kind, "a layer")
+
+
 def load_matching(target: str, fits: _Fits, what: str) -> Any:
     """Return the value that `target` names if `fits` returns True for it. `what` describes the value in messages."""
     location, _, name = target.rpartition(":")
@@ -429,8 +435,7 @@ def with_layer(offer: TargetTools, target: str | None) -> TargetTools:
     """Return the target with its own layer and the layer that another target names."""
     if target is None:
         return offer
-    kind: type[AnyLayer] = LayerOf
-    layer = load(target, kind, "a layer")
+    layer = load_layer(target)
     return msgspec.structs.replace(offer, layer=layer if offer.layer is None else offer.layer | layer)
 
 

@@ -82,7 +82,8 @@ def test_a_layer_without_a_handler_is_not_served(fxai: Run) -> None:
     ended = fxai("mcp", "serve", f"{targets}:kit", "--layer", f"{targets}:one_of_two")
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "fxai: missing handlers for slow. Provide a layer that has a handler for each tool.\n"
+    problem = f"missing handlers for tools of {targets}:kit: slow"
+    assert ended.err == f"fxai: {problem}. Provide a layer that has a handler for each tool.\n"
 
 
 def test_with_all_services_it_runs(fxai: Run) -> None:
