@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, final
@@ -20,7 +19,7 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.agents import Agent, Budget
-from fxai.cli.folder import REFUSED, Folder, UnreadablePath, folder, is_readable
+from fxai.cli.folder import Folder, folder, is_readable
 from fxai.effects import Gen
 from fxai.tools import BoundToolkit, Example, Tool, Toolkit
 from fxai.tools.annotation import Destructive, OpenWorld, Readonly
@@ -51,7 +50,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 def _count(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 count_lines: Final = Tool.make(
@@ -59,7 +58,7 @@ count_lines: Final = Tool.make(
     description="Counts the lines and words of a text file.",
     parameters=SampleFile,
     success=Counted,
-    failure=REFUSED,
+    failure=str,
     failure_mode="return",  # the model reads the failure, and the run continues
     to_model_output=lambda at: f"{at.path} has {_count(at.lines, 'line')} and {_count(at.words, 'word')}.",
     input_examples=[
@@ -73,7 +72,7 @@ count_lines: Final = Tool.make(
 )
 
 
-def on_count(file: SampleFile) -> Gen[Counted, UnreadablePath, Folder]:
+def on_count(file: SampleFile) -> Gen[Counted, str, Folder]:
     """Count the lines and words of a file in the folder."""
     here = yield from Folder
     text = yield from here.text(file.path)
@@ -83,13 +82,8 @@ def on_count(file: SampleFile) -> Gen[Counted, UnreadablePath, Folder]:
 # ---- tools with the unchanged JSON Schemas of a server, and handlers in Python
 
 
-@cache
-def _listed_tool(server: str, name: str) -> dict[str, Any]:
-    """Return a tool from the list of a server."""
-    document = json.loads(files("fxai.cli").joinpath("listed_tools.json").read_text(encoding="utf-8"))
-    tools = next(each["tools"] for each in document["servers"] if each["server"] == server)
-    found: dict[str, Any] = next(tool for tool in tools if tool["name"] == name)
-    return found
+_SERVERS: Final = json.loads(files("fxai.cli").joinpath("listed_tools.json").read_text(encoding="utf-8"))["servers"]
+_LISTED: Final[dict[str, dict[str, Any]]] = {tool["name"]: tool for server in _SERVERS for tool in server["tools"]}
 
 
 @final
@@ -111,10 +105,10 @@ def _names_text(found: Names) -> str:
 
 list_directory: Final = Tool.dynamic(
     "list_directory",
-    description=_listed_tool("filesystem", "list_directory")["description"],
-    parameters=_listed_tool("filesystem", "list_directory")["inputSchema"],
+    description=_LISTED["list_directory"]["description"],
+    parameters=_LISTED["list_directory"]["inputSchema"],
     success=Names,
-    failure=REFUSED,
+    failure=str,
     failure_mode="return",
     to_model_output=_names_text,
     input_examples=[
@@ -130,7 +124,7 @@ list_directory: Final = Tool.dynamic(
 )
 
 
-def on_list(params: object) -> Gen[Names, UnreadablePath, Folder]:
+def on_list(params: object) -> Gen[Names, str, Folder]:
     """List a directory of the folder. The server's schema has validated the parameters, which are JSON values."""
     path = msgspec.convert(params, SampleFile).path
     here = yield from Folder
@@ -153,10 +147,10 @@ def _file_text(read: FileText) -> str:
 
 read_text_file: Final = Tool.dynamic(
     "read_text_file",
-    description=_listed_tool("filesystem", "read_text_file")["description"],
-    parameters=_listed_tool("filesystem", "read_text_file")["inputSchema"],
+    description=_LISTED["read_text_file"]["description"],
+    parameters=_LISTED["read_text_file"]["inputSchema"],
     success=FileText,
-    failure=REFUSED,
+    failure=str,
     failure_mode="return",
     to_model_output=_file_text,
     input_examples=[
@@ -173,24 +167,17 @@ read_text_file: Final = Tool.dynamic(
 @final
 class _FileReading(msgspec.Struct, frozen=True):
     path: str
-    head: float | None = None
-    tail: float | None = None
+    head: float = 1e9
+    tail: float = 1e9
 
 
-def _whole(number: float) -> int:
-    """Return the number as a count between 0 and 1,000,000,000."""
-    return int(min(max(0.0, number), 1e9))
-
-
-def on_read(params: object) -> Gen[FileText, UnreadablePath, Folder]:
+def on_read(params: object) -> Gen[FileText, str, Folder]:
     """Read a file of the folder, or its first or last lines."""
     wanted = msgspec.convert(params, _FileReading)
     here = yield from Folder
     lines = (yield from here.text(wanted.path)).splitlines(keepends=True)
-    if wanted.head is not None:
-        lines = lines[: _whole(wanted.head)]
-    if wanted.tail is not None:
-        lines = lines[max(0, len(lines) - _whole(wanted.tail)) :]
+    lines = lines[: int(min(max(0, wanted.head), 1e9))]
+    lines = lines[max(0, len(lines) - int(min(max(0, wanted.tail), 1e9))) :]
     return FileText(wanted.path, "".join(lines))
 
 

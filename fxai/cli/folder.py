@@ -18,13 +18,11 @@ import stat
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final, get_args
+from typing import Any, Final, final
 
-import msgspec
-from typing_extensions import TypeVar, override
+from typing_extensions import TypeVar
 
 from fxai.effects import Effect, Layer, Service, fx, thread
-from fxai.schema import Schema
 from fxai.schema.data import is_array, is_object
 
 _HIDDEN: Final = "(hidden)"
@@ -193,113 +191,63 @@ _A = TypeVar("_A")
 
 _LARGEST: Final = 2 * 1024 * 1024
 
-Problem: TypeAlias = Literal[
-    "no such file",
-    "outside of this folder",
-    "no folder",
-    "no file",
-    "no text file",
-    "larger than 2 MB",
-    "not readable",
-    "may hold secrets",
-]
-"""The reasons why a file or a folder cannot be read."""
-
-
-@final
-class UnreadablePath(msgspec.Struct, frozen=True):
-    """The reason why a path cannot be read. The path is the one in the arguments of the call."""
-
-    problem: Problem
-    path: str
-
-    @override
-    def __str__(self) -> str:
-        return f"{self.problem}: {self.path}"
-
-    @staticmethod
-    def read(text: str) -> UnreadablePath:
-        """Return the failure that `str` wrote.
-
-        Raises:
-            ValueError: If the text does not start with a problem.
-        """
-        problem, _, path = text.partition(": ")
-        if problem not in get_args(Problem):
-            raise ValueError(f"unknown problem {problem!r}")
-        return UnreadablePath(cast(Problem, problem), path)
-
-
-_LINE: Final = Schema.codec(wire=str, decode=UnreadablePath.read, encode=str)
-REFUSED: Final[Schema[UnreadablePath]] = Schema[UnreadablePath].of(
-    cast("type[UnreadablePath]", Annotated[UnreadablePath, _LINE])
-)
-"""The schema of a `UnreadablePath`. Its JSON form is one line of text, because small models read lines best."""
-
 
 @final
 class _RefusedError(Exception):
-    """Carries a `UnreadablePath` out of a worker thread."""
-
-    def __init__(self, problem: Problem, path: str) -> None:
-        super().__init__(problem, path)
-        self.refused: UnreadablePath = UnreadablePath(problem, path)
-
-
-def _in_thread(f: Callable[[], _A]) -> Effect[_A, UnreadablePath]:
-    return fx.attempt_async(
-        lambda: thread.in_thread(f), lambda raised: raised.refused if isinstance(raised, _RefusedError) else None
-    )
+    """Carries the reason why a path cannot be read out of a worker thread."""
 
 
 class Folder(Service):
-    """A folder of this computer. Its methods refuse paths outside the folder, also if a link leads there."""
+    """A folder of this computer. Its methods refuse paths outside the folder, also if a link leads there.
+
+    A failure is a line of text with the reason and the path, because small models read lines best.
+    """
 
     def __init__(self, root: Path, *, secrets: bool) -> None:
         """Use the folder `root`. With `secrets`, also read files that can contain secrets."""
         self._root = root.resolve()
         self._secrets = secrets
 
-    def names(self, path: str) -> Effect[tuple[str, ...], UnreadablePath]:
+    def names(self, path: str) -> Effect[tuple[str, ...], str]:
         """Return the names in the folder `path`, sorted, without hidden names. A slash ends the name of a folder."""
-        return _in_thread(lambda: _names(self._inside(path), path))
+        return _in_thread(path, lambda: _names(self._inside(path)))
 
-    def text(self, path: str) -> Effect[str, UnreadablePath]:
+    def text(self, path: str) -> Effect[str, str]:
         """Return the text of the file `path`: UTF-8, at most 2 MB, and no file that can contain secrets."""
-        return _in_thread(lambda: self.read(path))
+        return _in_thread(path, lambda: self.read(path))
 
     def _inside(self, path: str) -> Path:
         try:
             found = (self._root / path).resolve()
         except (OSError, ValueError, RuntimeError):  # an impossible name, or links in a circle
-            raise _RefusedError("no such file", path) from None
+            raise _RefusedError("no such file") from None
         if not found.is_relative_to(self._root):
-            raise _RefusedError("outside of this folder", path)
+            raise _RefusedError("outside of this folder")
         return found
 
     def read(self, path: str) -> str:
         """Return the text of a file, or raise `_RefusedError`."""
         found = self._inside(path)
-        if self._secrets:
-            return _text(found, path)
         asked = Path(os.path.normpath(self._root / path))
         parts = asked.relative_to(self._root).parts if asked.is_relative_to(self._root) else (asked.name,)
-        if any(map(is_secret_name, (*parts, *found.relative_to(self._root).parts))):
-            raise _RefusedError("may hold secrets", path)
-        text = _text(found, path)
-        if has_secret(text):
-            raise _RefusedError("may hold secrets", path)
+        named = any(map(is_secret_name, (*parts, *found.relative_to(self._root).parts)))
+        if not self._secrets and named:
+            raise _RefusedError("may hold secrets")
+        text = _text(found)
+        if not self._secrets and has_secret(text):
+            raise _RefusedError("may hold secrets")
         return text
 
 
-def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
-    """Return the layer of a folder of this computer.
+def _in_thread(path: str, f: Callable[[], _A]) -> Effect[_A, str]:
+    def failure(raised: Exception) -> str | None:
+        return f"{raised}: {path}" if isinstance(raised, _RefusedError) else None
 
-    Args:
-        root: The path of the folder.
-        secrets: True to also read files that can contain secrets: hidden files, keys, and files with a text like a
-            password. Default: False.
-    """
+    return fx.attempt_async(lambda: thread.in_thread(f), failure)
+
+
+def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
+    """Return the layer of a folder of this computer. With `secrets`, it also reads files that can contain secrets."""
     return Layer.sync(Folder, lambda: Folder(Path(root), secrets=secrets))
 
 
@@ -312,38 +260,40 @@ def is_readable(path: Path) -> bool:
     return True
 
 
-def _names(folder: Path, path: str) -> tuple[str, ...]:
+def _names(folder: Path) -> tuple[str, ...]:
     try:
         with os.scandir(folder) as entries:
             shown = [entry for entry in entries if not entry.name.startswith(".")]
         names = [entry.name + ("/" if os.path.isdir(entry) else "") for entry in shown]  # noqa: PTH112  # False for any name
+    except NotADirectoryError:
+        raise _RefusedError("no folder") from None
     except OSError as error:
-        is_file = isinstance(error, NotADirectoryError)
-        raise _RefusedError("no folder" if is_file else _problem_of(error), path) from None
+        raise _RefusedError(_problem_of(error)) from None
     return tuple(sorted(names))
 
 
-def _text(file: Path, path: str) -> str:
+def _text(file: Path) -> str:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         if not stat.S_ISREG(file.stat().st_mode):  # some devices act when a program opens them
-            raise _RefusedError("no file", path)
+            raise _RefusedError("no file")
         with os.fdopen(os.open(file, flags), "rb") as opened:
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                raise _RefusedError("no file", path)
+                raise _RefusedError("no file")
             data = opened.read(_LARGEST + 1)
-        if len(data) > _LARGEST:
-            raise _RefusedError("larger than 2 MB", path)
-        if b"\0" in data:
-            raise _RefusedError("no text file", path)
-        return data.decode("utf-8")
     except OSError as error:
-        raise _RefusedError(_problem_of(error), path) from None
+        raise _RefusedError(_problem_of(error)) from None
+    if len(data) > _LARGEST:
+        raise _RefusedError("larger than 2 MB")
+    try:
+        if b"\0" not in data:
+            return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise _RefusedError("no text file", path) from None
+        pass
+    raise _RefusedError("no text file")
 
 
-def _problem_of(error: OSError) -> Problem:
+def _problem_of(error: OSError) -> str:
     if isinstance(error, IsADirectoryError):
         return "no file"
     is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from returns.result import Failure, Success
 
-from fxai.cli.folder import REFUSED, Folder, Problem, UnreadablePath, folder
+from fxai.cli.folder import Folder, folder
 from fxai.effects import Effect, fx
 from tests.kit.every import every
 
@@ -33,13 +33,13 @@ def root(tmp_path: Path) -> Path:
 def text(root: Path, path: str, *, secrets: bool = False) -> Any:
     """What the folder gives for a file."""
     here = folder(root, secrets=secrets)
-    asked: Effect[str, UnreadablePath] = fx.service(Folder).flat_map(lambda found: found.text(path)).provide(here)
+    asked: Effect[str, str] = fx.service(Folder).flat_map(lambda found: found.text(path)).provide(here)
     return fx.run_result(asked)
 
 
 def names(root: Path, path: str) -> Any:
     """What the folder gives for a folder."""
-    asked: Effect[tuple[str, ...], UnreadablePath] = (
+    asked: Effect[tuple[str, ...], str] = (
         fx.service(Folder).flat_map(lambda here: here.names(path)).provide(folder(root))
     )
     return fx.run_result(asked)
@@ -71,16 +71,16 @@ def test_it_reads_texts_and_lists_names(root: Path) -> None:
         ("circle", "no such file"),
     ],
 )
-def test_what_is_no_text_in_here_is_refused(root: Path, path: str, problem: Problem) -> None:
+def test_what_is_no_text_in_here_is_refused(root: Path, path: str, problem: str) -> None:
     """Whatever a model may ask for, it is a typed failure with the path as it was asked for."""
-    assert text(root, path) == Failure(UnreadablePath(problem, path))
+    assert text(root, path) == Failure(f"{problem}: {path}")
 
 
 def test_a_large_file_is_refused(root: Path) -> None:
     """A file of more than 2 MB is not read."""
     (root / "large.txt").write_text("x" * 2_100_000)
 
-    assert text(root, "large.txt") == Failure(UnreadablePath("larger than 2 MB", "large.txt"))
+    assert text(root, "large.txt") == Failure("larger than 2 MB: large.txt")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
@@ -88,23 +88,14 @@ def test_a_file_that_may_not_be_read_is_refused(root: Path) -> None:
     """What the system does not let us read is a typed failure."""
     (root / "notes.txt").chmod(0)
 
-    assert text(root, "notes.txt") == Failure(UnreadablePath("not readable", "notes.txt"))
+    assert text(root, "notes.txt") == Failure("not readable: notes.txt")
 
 
 def test_what_is_no_folder_is_refused(root: Path) -> None:
     """Names are only given of folders in here."""
-    assert names(root, "notes.txt") == Failure(UnreadablePath("no folder", "notes.txt"))
-    assert names(root, "nowhere") == Failure(UnreadablePath("no such file", "nowhere"))
-    assert names(root, "out") == Failure(UnreadablePath("outside of this folder", "out"))
-
-
-def test_a_refusal_is_a_line_on_the_wire(root: Path) -> None:
-    """It is written as one line of text and read back as it was, whatever the path."""
-    refused = UnreadablePath("no such file", "odd: name.txt")
-
-    assert REFUSED.encode(refused) == Success("no such file: odd: name.txt")
-    assert REFUSED.decode("no such file: odd: name.txt") == Success(refused)
-    assert "unknown problem" in str(REFUSED.decode("hello").failure())
+    assert names(root, "notes.txt") == Failure("no folder: notes.txt")
+    assert names(root, "nowhere") == Failure("no such file: nowhere")
+    assert names(root, "out") == Failure("outside of this folder: out")
 
 
 # ---- secrets
@@ -312,8 +303,8 @@ def test_a_file_that_may_hold_secrets_by_its_name_is_refused(tmp_path: Path, pat
     (tmp_path / "sub").mkdir()
     refused = [text(tmp_path, asked) for asked in (path, f"./sub/../{path}", str(file))]
 
-    assert refused == [Failure(UnreadablePath("may hold secrets", a)) for a in (path, f"./sub/../{path}", str(file))]
-    assert text(tmp_path, "link.txt") == Failure(UnreadablePath("may hold secrets", "link.txt"))
+    assert refused == [Failure(f"may hold secrets: {a}") for a in (path, f"./sub/../{path}", str(file))]
+    assert text(tmp_path, "link.txt") == Failure("may hold secrets: link.txt")
     assert text(tmp_path, path, secrets=True) == text(tmp_path, "link.txt", secrets=True) == Success("harmless")
 
 
@@ -332,8 +323,8 @@ def test_a_file_in_which_a_secret_stands_is_refused(tmp_path: Path, secret: str)
     (tmp_path / "notes.txt").write_text(f"one\n{secret}\n")
     (tmp_path / "hard.txt").hardlink_to(tmp_path / "notes.txt")
 
-    assert text(tmp_path, "notes.txt") == Failure(UnreadablePath("may hold secrets", "notes.txt"))
-    assert text(tmp_path, "hard.txt") == Failure(UnreadablePath("may hold secrets", "hard.txt"))
+    assert text(tmp_path, "notes.txt") == Failure("may hold secrets: notes.txt")
+    assert text(tmp_path, "hard.txt") == Failure("may hold secrets: hard.txt")
     assert text(tmp_path, "notes.txt", secrets=True) == Success(f"one\n{secret}\n")
 
 
