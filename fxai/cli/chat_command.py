@@ -1,9 +1,7 @@
 """The command `fxai chat`. Use it to send each line to an agent or to run it as a slash command.
 
->>> import io
->>> chat(io.StringIO(), io.StringIO(), system="Be brief.", memory="notes.txt")  # doctest: +ELLIPSIS
-Traceback (most recent call last):
-fxai.cli.exit.CliError: the name 'notes.txt' does not show the kind of memory. ...
+>>> slash_command("/tools"), slash_command("/etc/hosts: what is it?")
+('tools', None)
 
 A turn can take several runs. If calls need approval, the chat asks the user and continues the turn. A draft stores the
 messages of the turn until it ends. If the user stops a turn, the chat stores its messages and marks its open calls as
@@ -13,7 +11,7 @@ stopped. If a turn fails, the chat leaves the conversation unchanged.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from difflib import get_close_matches
 from threading import Lock
@@ -34,10 +32,10 @@ from fxai.cli.chat_keeper import (
     store_at,
 )
 from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, WRONG_USE, CliError, interruption, wrong_use
-from fxai.cli.input import Consent, LineInput, open_input, read_entry, with_typing
+from fxai.cli.input import Consent, LineInput, fill_form, open_input, read_entry, with_typing
 from fxai.cli.prompt_view import FirstStep, first_step
 from fxai.cli.run_program import BackgroundRunner
-from fxai.cli.screen import JsonLines, LoadProgress, Record, TerminalScreen, state_data
+from fxai.cli.screen import JsonLines, LoadProgress, Presenter, Record, TerminalScreen, state_data
 from fxai.cli.setting import (
     OpenSetting,
     StateMemory,
@@ -79,7 +77,6 @@ HELP: Final = (
 _TYPED: Final = re.compile(r"/([A-Za-z]+)(\s.*)?", re.DOTALL)
 _OTHER_NAMES: Final = {"quit": "exit", "q": "exit", "h": "help"}
 _FOR_MODEL: Final = "To send it to the model, put a space before it."
-_ANSWERS: Final = ("approve", "deny", "answer")
 
 
 def slash_command(text: str) -> str | None:
@@ -88,7 +85,7 @@ def slash_command(text: str) -> str | None:
     if found is None:
         return None
     name, more = _OTHER_NAMES.get(found[1].lower(), found[1].lower()), (found[2] or "").strip()
-    if name in _ANSWERS:
+    if name in ("approve", "deny", "answer"):
         raise wrong_use(f"no call is pending for /{name}", f"The model received nothing. {_FOR_MODEL}")
     if name in COMMANDS and not more:
         return name
@@ -145,43 +142,10 @@ class ChatScreen(TerminalScreen):
         if asked.url is not None:
             self._print(f"    {one_line(asked.url, 4000)}")
 
-    def show_refusal(self, reason: str) -> None:
-        """Show the reason."""
-        self._print(f"  ! {one_line(reason)}", style="yellow")
-
-    def show_help(self) -> None:
-        """Show the slash commands."""
-        self._lines(HELP)
-
-    def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
-        """Show each tool on one line."""
-        wide = max((len(one_line(tool.name)) for tool in tools), default=0)
-        for tool in tools:
-            self._print(f"  {one_line(tool.name):<{wide}}  ", style="bold", end="")
-            self._print("approval  " if _asks(tool) else "", style="yellow", end="")
-            self._print(one_line(tool.description or "", 160))
-        self._lines(() if tools else ("no tools",))
-
-    def show_history(self, history: Prompt) -> None:
-        """Show the role of each message and its text, indented."""
-        for message in history:
-            first, *rest = [one_line(line, 2000) for line in str(Prompt((message,))).splitlines()] or [""]
-            self._lines([first, *(f"  {line}" for line in rest)])
-        self._lines(() if len(history) else ("no messages",))
-
-    def show_state(self, state: PromptState | None) -> None:
-        """Show each value on one line."""
-        values = {} if state is None else state_data(state)
-        self._lines(f"{one_line(key)}: {in_line(value)}" for key, value in values.items())
-        self._lines(("the agent has no stateful prompt",) if state is None else () if values else ("no values",))
-
-    def show_cleared(self) -> None:
-        """Show that the conversation was deleted."""
-        self._lines(("the conversation was deleted",))
-
-    def _lines(self, lines: Any) -> None:
+    def show(self, _: dict[str, Any], lines: Iterable[str], style: str = "dim", /) -> None:
+        """Show the lines."""
         for line in lines:
-            self._print(f"  {line}".rstrip(), style="dim")
+            self._print(f"  {line}".rstrip(), style=style)
 
 
 @final
@@ -199,69 +163,64 @@ class ChatLines(JsonLines):
         shown = {"server": asked.server, "message": asked.message, "schema": dict(asked.schema), "url": asked.url}
         self._write({"type": "question", "about": "form", **shown})
 
-    def show_refusal(self, reason: str) -> None:
-        """Write the reason, which contains the form of a valid reply."""
-        self._write({"type": "refused", "message": reason})
-
-    def show_help(self) -> None:
-        """Write the slash commands."""
-        self._write({"type": "help", "commands": COMMANDS})
-
-    def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
-        """Write the tools."""
-        shown = [{"name": tool.name, "description": tool.description, "asks": _asks(tool)} for tool in tools]
-        self._write({"type": "tools", "tools": shown})
-
-    def show_history(self, history: Prompt) -> None:
-        """Write the messages."""
-        self._write({"type": "history", "messages": history.to_data()})
-
-    def show_state(self, state: PromptState | None) -> None:
-        """Write the values."""
-        self._write({"type": "state", "state": None if state is None else state_data(state)})
-
-    def show_cleared(self) -> None:
-        """Write that the conversation was deleted."""
-        self._write({"type": "cleared"})
+    def show(self, data: dict[str, Any], _: Iterable[str], _style: str = "", /) -> None:
+        """Write the data."""
+        self._write(data)
 
 
 ChatView: TypeAlias = ChatScreen | ChatLines
 """A view of a chat. It shows answers as they arrive, questions, and the output of slash commands."""
 
 
-def _asks(tool: AnyTool) -> bool:
-    return tool.needs_approval is not False
+def show_tools(view: ChatView, tools: tuple[AnyTool, ...]) -> None:
+    """Show each tool on one line."""
+    asks = {tool.name: tool.needs_approval is not False for tool in tools}
+    data = [{"name": tool.name, "description": tool.description, "asks": asks[tool.name]} for tool in tools]
+    wide = max((len(one_line(tool.name)) for tool in tools), default=0)
+    lines = [
+        f"{one_line(tool.name):<{wide}}  {'approval  ' * asks[tool.name]}{one_line(tool.description or '', 160)}"
+        for tool in tools
+    ]
+    view.show({"type": "tools", "tools": data}, lines or ["no tools"], "")
+
+
+def show_history(view: ChatView, history: Prompt) -> None:
+    """Show the role of each message and its text, indented."""
+    lines: list[str] = []
+    for message in history:
+        first, *rest = [one_line(line, 2000) for line in str(Prompt((message,))).splitlines()] or [""]
+        lines += [first, *(f"  {line}" for line in rest)]
+    view.show({"type": "history", "messages": history.to_data()}, lines or ["no messages"])
+
+
+def show_state(view: ChatView, state: PromptState | None) -> None:
+    """Show each value of the state on one line."""
+    values = None if state is None else state_data(state)
+    lines = [f"{one_line(key)}: {in_line(value)}" for key, value in (values or {}).items()]
+    none = "the agent has no stateful prompt" if values is None else "no values"
+    view.show({"type": "state", "state": values}, lines or [none])
 
 
 _STOPPED: Final = "the user stopped it"
 _CUT: Final = "The last answer is incomplete because its process ended. The chat stored your message."
-_STOPS: Final = (INTERRUPTED, TERMINATED, HUNG_UP)
 
 
 @final
 class ChatSession:
     """A conversation with an agent, from its first to its last line. Its programs run in the background."""
 
-    def __init__(
-        self,
-        background: BackgroundRunner,
-        ready: OpenSetting,
-        keeper: Keeper,
-        calm: CalmView,
-        view: ChatView,
-        lines: LineInput,
-        stderr: TextIO,
-    ) -> None:
+    def __init__(self, background: BackgroundRunner, ready: OpenSetting, keeper: Keeper, calm: CalmView) -> None:
         self._value_of = background.value_of
         self._ready = ready
         self._keeper = keeper
         self._memory = keeper.memory
         self._calm = calm
-        self._view = view
-        self._lines = lines
-        self._err = stderr
+        self._lines = calm.lines
         self._is_kept = False  # True if the chat stored messages of the turn that was stopped last
-        self._consent = Consent(lines, view.show_pending, view.show_refusal)
+        self._consent = Consent(calm.lines, calm.view.show_pending, self._refuse)
+
+    def _refuse(self, reason: str) -> None:
+        self._calm.view.show({"type": "refused", "message": reason}, [f"! {one_line(reason)}"], "yellow")
 
     def greeting(self, where: str) -> str:
         """Return the first lines for the user. `where` names the store of the conversation."""
@@ -330,20 +289,21 @@ class ChatSession:
         return command, trouble
 
     def _run_slash_command(self, command: str) -> CliError | None:
+        view = self._calm.view
         try:
             match command:
                 case "help":
-                    self._view.show_help()
+                    view.show({"type": "help", "commands": COMMANDS}, HELP)
                 case "tools":
-                    self._view.show_tools(self._value_of(self.tools()))
+                    show_tools(view, self._value_of(self.tools()))
                 case "state":
                     first = self._value_of(self._first())
-                    self._view.show_state(None if first is None else first.state)
+                    show_state(view, None if first is None else first.state)
                 case "history":
-                    self._view.show_history(self._value_of(self._memory.load()))
+                    show_history(view, self._value_of(self._memory.load()))
                 case "clear":
                     self._value_of(self._memory.clear())
-                    self._view.show_cleared()
+                    view.show({"type": "cleared"}, ["the conversation was deleted"])
                 case _:
                     pass
         except CliError as trouble:
@@ -368,10 +328,10 @@ class ChatSession:
 
     def _report(self, trouble: CliError) -> None:
         if trouble.code != INTERRUPTED:
-            self._err.write(f"fxai: {trouble}\n")
+            self._calm.err.write(f"fxai: {trouble}\n")
         elif self._lines.by_person:
             left = "The messages of this turn are stored." if self._is_kept else "The conversation is unchanged."
-            self._err.write(f"fxai: stopped. {left}\n")
+            self._calm.err.write(f"fxai: stopped. {left}\n")
         else:
             raise trouble
 
@@ -427,7 +387,8 @@ class ChatSession:
         """End the turn early. Store it as stopped if it has messages of the agent and did not fail."""
         self._calm.close()
         draft.stop(_STOPPED)
-        self._is_kept = trouble.code in _STOPS and any(message.role != "user" for message in draft.messages)
+        is_stop = trouble.code in (INTERRUPTED, TERMINATED, HUNG_UP)
+        self._is_kept = is_stop and any(message.role != "user" for message in draft.messages)
         self._keeper.end(draft, "stopped" if self._is_kept else "failed")
 
     def _run(self, added: Prompt, draft: Draft, record: Record) -> EffectOf[None, Any, Any]:
@@ -445,7 +406,7 @@ class ChatSession:
                 later.append(line)
                 return
             fx.run_sync(inbox.steer(line))
-            self._err.write("fxai: the next step reads this message.\n")
+            self._calm.err.write("fxai: the next step reads this message.\n")
 
         def put_back() -> None:
             for line in reversed([*(message.text for one in inbox.clear() for message in one.messages), *later]):
@@ -457,11 +418,13 @@ class ChatSession:
 
 
 @final
-class CalmView:
+class CalmView(Presenter):
     """A presenter that delays its output while the terminal asks the user a question."""
 
-    def __init__(self, shown: ChatView) -> None:
-        self._shown = shown
+    def __init__(self, view: ChatView, lines: LineInput, err: TextIO) -> None:
+        self.view = view
+        self.lines = lines
+        self.err = err
         self._lock = Lock()
         self.is_asking: bool = False
         """True if the terminal asks the user a question."""
@@ -469,23 +432,26 @@ class CalmView:
         self.is_open: bool = True
         """True if a server can ask questions. It is False after the end of a turn."""
 
+    @override
     def start(self, agent: str, prompt: str) -> None:
         """Start a run and allow questions."""
         self.is_open = True
-        self._shown.start(agent, prompt)
+        self.view.start(agent, prompt)
 
+    @override
     def part(self, part: StreamPart, turn: int) -> None:
         """Show a part of this turn, or keep it until the question is answered. Any thread can call this method."""
         with self._lock:
             if self.is_asking:
                 self._held.append((part, turn))
             else:
-                self._shown.part(part, turn)
+                self.view.part(part, turn)
 
+    @override
     def end(self, run: Record) -> None:
         """End the run and refuse further questions."""
         self.close()
-        self._shown.end(run)
+        self.view.end(run)
 
     def close(self) -> None:
         """Refuse further questions of servers."""
@@ -503,7 +469,7 @@ class CalmView:
                 self.is_asking = False
                 held, self._held = self._held, []
                 for part, turn in held:
-                    self._shown.part(part, turn)
+                    self.view.part(part, turn)
 
 
 def chat(
@@ -528,9 +494,9 @@ def chat(
         raise wrong_use("--memory cannot be used with --store or --resume", "Remove one of them.")
     lines = open_input(out, err, WORDS)
     view = ChatLines(out) if as_json else ChatScreen(out, color=color, echo=not lines.by_person)
-    calm = CalmView(view)
+    calm = CalmView(view, lines, err)
     with BackgroundRunner() as background:
-        elicit = _elicit_by(background, view, calm, lines) if lines.by_person else None
+        elicit = _elicit_by(background, calm) if lines.by_person else None
         setting, _ = read_args(memory=memory, elicit=elicit, **chosen)
         kept = setting.memory
         stores = wants_store or (lines.by_person and kept is None)
@@ -553,7 +519,7 @@ def chat(
         else:
             keeper = MemoryKeeper(background, StateMemory(own or Memory.in_process(), setting.state))
             background.value_of(close_calls(keeper.memory))
-        talk = ChatSession(background, ready, keeper, calm, view, lines, err)
+        talk = ChatSession(background, ready, keeper, calm)
         if lines.by_person:
             err.write(talk.greeting(memory or "its memory"))
         well = talk.take_up()
@@ -571,7 +537,7 @@ def list_chats(out: TextIO, store: str | None, *, as_json: bool) -> bool:
     return True
 
 
-def _elicit_by(background: BackgroundRunner, view: ChatView, calm: CalmView, lines: LineInput) -> Elicit:
+def _elicit_by(background: BackgroundRunner, calm: CalmView) -> Elicit:
     """Return a function that asks the user the questions of servers, one at a time."""
 
     def cancel() -> ElicitAnswer:
@@ -580,13 +546,11 @@ def _elicit_by(background: BackgroundRunner, view: ChatView, calm: CalmView, lin
         return ElicitAnswer("cancel")
 
     def ask(asked: Elicitation) -> ElicitAnswer:
-        from fxai.cli.input import fill_form
-
         if not calm.is_open:
             return cancel()
         with calm.asking():
-            view.show_question(asked)
-            return fill_form(asked, lines)
+            calm.view.show_question(asked)
+            return fill_form(asked, calm.lines)
 
     def elicit(asked: Elicitation) -> EffectOf[ElicitAnswer]:
         return background.here(lambda: ask(asked), cancel) if calm.is_open else fx.succeed(cancel())

@@ -285,9 +285,7 @@ def _data_folder() -> Path:
 def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> str:
     """Return the id of the conversation with this id or title. An empty string selects the newest conversation.
 
-    Args:
-        known: The conversations, most recently changed first.
-        wanted: The text that the user typed.
+    `known` are the conversations, most recently changed first.
     """
     if not known:
         raise wrong_use("no conversation is stored", "Start a conversation with fxai chat.")

@@ -1,17 +1,9 @@
-r"""Errors and exit codes of commands. Use `run_command` to run the work of a command and report its error.
+"""Errors and exit codes of commands. Use `run_command` to run the work of a command and report its error.
 
 An error is one line on stderr and an exit code. With `--json`, fxai also writes it as an object to stdout.
 
 >>> print(CliError("file x.py does not exist", "Check the path."))
 file x.py does not exist. Check the path.
-
->>> import click
->>> from click.testing import CliRunner
->>> @click.command()
-... def hello():
-...     run_command(lambda out, err: bool(out.write("hello\x9b\n")), as_json=False, debug=False)
->>> CliRunner().invoke(hello).output
-'hello�\n'
 """
 
 from __future__ import annotations
@@ -56,8 +48,7 @@ class CliError(Exception):
     """An error that ends a command.
 
     `cause` is the original exception, which `--debug` shows. `data` is added to the error in JSON. `of_output` is True
-    if fxai cannot write to the output. The message has no period. The remedy is
-    a sentence or empty.
+    if fxai cannot write to the output. The message has no period. The remedy is a sentence or empty.
     """
 
     def __init__(
@@ -117,8 +108,8 @@ def refusing(doing: str, remedy: str, *, code: int = WRONG_USE) -> Generator[Non
 class Outlet:
     """A stream to a terminal, a file, or another program that cleans its output with `fxai.schema.display`.
 
-    If a write fails (a full disk, a closed pipe), the outlet raises one `CliError`. If `forgiving`
-    is true, the outlet ignores this error, because no other stream can report it.
+    If a write fails (a full disk, a closed pipe), the outlet raises one `CliError`. If `forgiving` is true, the outlet
+    ignores this error, because no other stream can report it.
     """
 
     def __init__(self, stream: TextIO, *, forgiving: bool = False, raw: bool = False) -> None:
@@ -246,16 +237,9 @@ def run_command(
 ) -> None:
     """Run the work of a command and end the command with its exit code. Redirect the output of other code to stderr.
 
-    Args:
-        work: Function that receives the stream for results and the stream for other output. It returns True on success.
-        as_json: True to write an error also as a JSON object.
-        debug: True to show the traceback of an error.
-        closing: The type of the JSON object, or None for an object without a type.
-        failed: The exit code of an error without its own exit code.
-
-    Raises:
-        click.exceptions.Exit: If the work failed. Its code is the exit code.
-        click.ClickException: If the options do not fit together.
+    `work` receives the stream for results and the stream for other output, and returns True on success. With `as_json`,
+    an error is also a JSON object of the type `closing`. With `debug`, its traceback follows. `failed` is the exit code
+    of an error without its own exit code.
     """
     stdout, stderr = writable(sys.stdout), writable(sys.stderr, forgiving=True)
     try:

@@ -3,8 +3,6 @@
 It refuses files that `is_secret_name` or `has_secret` finds. `redact` hides secrets in the settings of tools.
 
 >>> from fxai.effects import fx
->>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text("../secret")).provide(folder(".")).result())
-<Failure: outside of this folder: ../secret>
 >>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text(".env")).provide(folder(".")).result())
 <Failure: may hold secrets: .env>
 """

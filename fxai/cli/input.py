@@ -1,20 +1,12 @@
 r'''Input of commands: prompts, entries, approvals, and forms. Use `read_entry` for entries, and `Consent` for calls.
 
->>> import io
->>> read_stdin(io.StringIO("Hello"), wait=True)
-'Hello'
-
 An entry is one line. A line that ends with a backslash continues on the next line. Two lines of `"""` enclose an entry
 of any number of lines.
 
+>>> import io
 >>> lines = PipedInput(io.StringIO('Hello\none \\\ntwo\n"""\na\nb\n"""\n'))
 >>> [read_entry(lines), read_entry(lines), read_entry(lines), read_entry(lines)]
 ['Hello', 'one \ntwo', 'a\nb', None]
-
-`wake_on_signal` wakes a waiting line editor if a signal arrived just before the wait:
-
->>> with wake_on_signal():
-...     pass
 '''
 
 from __future__ import annotations
@@ -115,10 +107,7 @@ def with_typing(
 ) -> EffectOf[None, Any, Any]:
     """Run an effect. While it runs, pass each line that a user types at a terminal to `heard`. Never on Windows.
 
-    Args:
-        running: The effect.
-        heard: Receives each line without spaces around it, except blank lines.
-        is_paused: Returns True if another reader needs the lines, such as a question.
+    `is_paused` returns True if another reader needs the lines, such as a question.
     """
     if sys.platform == "win32" or sys.stdin is None or not sys.stdin.isatty():
         return running
@@ -157,11 +146,7 @@ class LineInput:
         self._back: list[str] = []
 
     def line(self, prompt: str, /) -> str | None:
-        """Return the next line without its line end, or None at the end of the input.
-
-        Raises:
-            KeyboardInterrupt: If the user pressed Ctrl-C instead.
-        """
+        """Return the next line without its line end, or None at the end. Ctrl-C raises `KeyboardInterrupt`."""
         raise NotImplementedError
 
     def answer(self, prompt: str, /) -> str | None:
@@ -265,11 +250,7 @@ def open_input(stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> Lin
 
 
 def read_entry(lines: LineInput) -> str | None:
-    """Return the next entry, or None at the end of the input. Ctrl-C within an entry discards the entry.
-
-    Raises:
-        KeyboardInterrupt: If the user pressed Ctrl-C before an entry.
-    """
+    """Return the next entry, or None at the end of the input. Ctrl-C within an entry discards the entry."""
     while (line := lines.line(_FIRST)) is not None:
         read: list[str] = []
         try:
@@ -356,10 +337,7 @@ def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
     """Return the user's answer, or `cancel` if the input ended.
 
     The function asks for one field at a time, and sends only values that the user typed. An empty answer to a required
-    field declines the form. A form with only empty answers also declines.
-
-    Raises:
-        KeyboardInterrupt: If the user pressed Ctrl-C instead of answering.
+    field declines the form. A form with only empty answers also declines. Ctrl-C raises `KeyboardInterrupt`.
     """
     from fxai.mcp.settings import ElicitAnswer  # imported only if a server asks a question
 
@@ -468,11 +446,7 @@ class Consent:
         self._always: set[tuple[str, ...]] = set()
 
     def answer(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
-        """Return the answer for a call: an approval, a denial, or a result.
-
-        Raises:
-            KeyboardInterrupt: If the user pressed Ctrl-C instead of answering.
-        """
+        """Return the answer for a call: an approval, a denial, or a result. Ctrl-C raises `KeyboardInterrupt`."""
         if waiting.approval_id is not None and self._always.issuperset(_runs((), waiting.name, waiting.params)):
             return waiting.approve()
         self._show(waiting)

@@ -1,19 +1,10 @@
 """The work of the commands `fxai mcp`. Use it to show a server, call one of its tools, or serve your own tools.
 
->>> plain_text({"content": [{"type": "text", "text": "3"}]}), plain_text({"sum": 3})
-('3', None)
-
 During a call, the server can ask the user questions in a terminal. Without a terminal, fxai declines the questions and
 the calls that need an approval.
 
->>> from io import StringIO
->>> from fxai.cli.exit import CliError
->>> try:
-...     call_server(StringIO(), StringIO(), server="no-such-program", tool="add", params=None, as_json=False)
-... except CliError as error:
-...     print(error.message)
-MCP server 'no-such-program': cannot start 'no-such-program'...
-
+>>> plain_text({"content": [{"type": "text", "text": "3"}]}), plain_text({"sum": 3})
+('3', None)
 >>> host_and_port("8000"), host_and_port("[::1]:80"), host_and_port("localhost:0")
 (('127.0.0.1', 8000), ('::1', 80), ('localhost', 0))
 """

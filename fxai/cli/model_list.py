@@ -2,16 +2,9 @@
 
 >>> [entry.name for entry in list_models() if entry.server is None]
 ['anthropic:claude-sonnet-5', 'local', 'openai:gpt-5.5']
->>> list_models(("groq:openai/gpt-oss-120b",))[0].can.strict
-'no'
->>> list_models(("openai:gpt-audio",))[0].can.structured
-'by a tool'
 
 `check_models` requests the page of each model from its provider. The page shows whether the provider accepts the key
-and has the model. The provider generates nothing and charges nothing. fxai does not check models in this process:
-
->>> [entry.checked for entry in check_models(list_models(("local",)))]
-[False]
+and has the model. The provider generates nothing and charges nothing. fxai does not check models in this process.
 """
 
 from __future__ import annotations
@@ -80,16 +73,9 @@ class Abilities(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True):
     """A model in the list.
 
-    Attributes:
-        name: The name for `--model`.
-        state: The availability here.
-        remedy: The action that makes the model available, or empty if it is available.
-        can: The abilities of the model.
-        default: True if fxai uses the model by default.
-        key: The environment variable of its key, or None if it requires no key.
-        failure: The error of its provider, or None if the provider answered or was not asked.
-        checked: True if fxai asked its provider.
-        facts: The facts about the model. None if the user did not name the model, or if no table contains it.
+    `remedy` is the action that makes the model available, or empty. `default` is True for the model that fxai uses by
+    default. `key` is the environment variable of its key, or None if it requires no key. `failure` is the error of its
+    provider, if fxai asked it (`checked`). `facts` is None if the user did not name the model, or no table contains it.
     """
 
     name: str

@@ -1,9 +1,5 @@
 """Functions that run an effect as the work of this process. Use `value_of` for one program, `error_of` for its error.
 
->>> from fxai.effects import fx
->>> value_of(fx.succeed(3))
-3
-
 Use `BackgroundRunner` for a chat. It runs programs in an event loop in a separate thread, so that the main thread can
 talk to the user:
 
@@ -20,7 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
@@ -220,13 +216,34 @@ class BackgroundRunner:
         """
 
         async def wait_for_answer() -> _A:
-            question = _Question(ask, stopped, self._portal)
-            self._open.append(question.withdraw)
-            self._wanted.put(question.give_answer)
+            answer, there = Future[_A](), anyio.Event()
+
+            def give() -> None:
+                if answer.done():
+                    return
+                with suppress(InvalidStateError):  # the program withdrew the question
+                    try:
+                        answer.set_result(ask())
+                    except CliError:
+                        raise
+                    except Exception as raised:
+                        answer.set_exception(raised)
+                self._portal.call(there.set)
+
+            def withdraw() -> None:
+                if stopped is not None and not answer.done():
+                    answer.set_result(stopped())
+                    there.set()
+                answer.cancel()
+
+            self._open.append(withdraw)
+            self._wanted.put(give)
             try:
-                return await question.wait()
+                await there.wait()
             finally:
-                self._open.remove(question.withdraw)
+                answer.cancel()
+                self._open.remove(withdraw)
+            return answer.result()
 
         return fx.wait(wait_for_answer)
 
@@ -278,46 +295,6 @@ class BackgroundRunner:
 
     def _wake(self) -> None:
         self._wanted.put(lambda: None)
-
-
-@final
-class _Question(Generic[_A]):
-    """A question that the main thread asks the user and that the event loop waits for."""
-
-    def __init__(self, ask: Callable[[], _A], stopped: Callable[[], _A] | None, portal: BlockingPortal) -> None:
-        self._ask = ask
-        self._stopped = stopped
-        self._portal = portal
-        self._answer = Future[_A]()
-        self._there = anyio.Event()
-        self._gone = threading.Event()
-
-    def give_answer(self) -> None:
-        """Ask the question in the main thread, unless the program withdrew it."""
-        if self._gone.is_set():
-            return
-        try:
-            self._answer.set_result(self._ask())
-        except Exception as raised:
-            if isinstance(raised, CliError):
-                raise
-            self._answer.set_exception(raised)
-        self._portal.call(self._there.set)
-
-    def withdraw(self) -> None:
-        """Withdraw the question, and give a waiting caller the result of `stopped`. Runs in the event loop."""
-        self._gone.set()
-        if self._stopped is not None and not self._answer.done():
-            self._answer.set_result(self._stopped())
-            self._there.set()
-
-    async def wait(self) -> _A:
-        """Wait for the answer and return it."""
-        try:
-            await self._there.wait()
-        finally:
-            self._gone.set()
-        return self._answer.result()
 
 
 @final

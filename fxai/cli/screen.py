@@ -2,15 +2,13 @@
 
 Use `Spinner` and `LoadProgress` while the user waits. In outputs that are not terminals, they write at most one line.
 
->>> import io
->>> from fxai.messages.part import Finish, TextDelta, TextEnd, TextStart
->>> stdout = io.StringIO()
->>> screen = TerminalScreen(stdout)
->>> for part in (TextStart("1"), TextDelta("1", "Good "), TextDelta("1", "day."), TextEnd("1"), Finish("stop")):
-...     screen.part(part, turn=1)
->>> print(stdout.getvalue(), end="")
+>>> import sys
+>>> from fxai.messages.part import Finish
+>>> record = Record(TerminalScreen(sys.stdout))
+>>> record.part(Finish("stop", Usage(400, 12)))
 Turn 1
-  Good day.
+>>> record.line
+'1 turn · 400 tokens in, 12 out · 0.0 s'
 """
 
 from __future__ import annotations
@@ -23,9 +21,10 @@ import time
 from collections.abc import Sequence
 from threading import Lock, Timer
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TextIO, cast, final
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast, final
 
 import msgspec
+from typing_extensions import override
 
 from fxai.agents.state import PromptState, StateError
 from fxai.cli.exit import INTERRUPTED, CliError, Outlet
@@ -43,8 +42,8 @@ if TYPE_CHECKING:
     from fxai.providers.local import Progress
 
 
-class Presenter(Protocol):
-    """A view of a run while it happens."""
+class Presenter:
+    """A view of a run while it happens. By default, it shows nothing."""
 
     def start(self, agent: str, prompt: str) -> None:
         """Show the start of a run."""
@@ -147,15 +146,13 @@ def state_data(state: PromptState) -> dict[str, Any]:
     return data
 
 
-class JsonLines:
+class JsonLines(Presenter):
     """A presenter that writes each part with the number of its turn as JSON, and a closing object of type `done`."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
 
-    def start(self, agent: str, prompt: str) -> None:
-        """Write nothing."""
-
+    @override
     def part(self, part: StreamPart, turn: int) -> None:
         """Write a part. A tool result has the form that the model reads."""
         if isinstance(part, ToolResult):
@@ -169,6 +166,7 @@ class JsonLines:
                 data.pop("metadata", None)
         self._write({"turn": turn, **data})
 
+    @override
     def end(self, run: Record) -> None:
         """Write the closing object."""
         self._write(run.to_data())
@@ -178,18 +176,13 @@ class JsonLines:
 
 
 @final
-class AnswerOnly:
+class AnswerOnly(Presenter):
     """A presenter that writes only the text of the last turn."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
 
-    def start(self, agent: str, prompt: str) -> None:
-        """Write nothing."""
-
-    def part(self, part: StreamPart, turn: int) -> None:
-        """Write nothing."""
-
+    @override
     def end(self, run: Record) -> None:
         """Write the answer of a successful run."""
         if run.trouble is None:
@@ -206,7 +199,6 @@ def console(file: TextIO, color: bool | None = None) -> Console:
     """Return a console that writes styled text and cleans it.
 
     By default, the console uses color only if `file` is a terminal with color. `color` overrides this choice.
-
     The console honors `NO_COLOR`, `FORCE_COLOR`, and `TERM=dumb`. Without color, it writes no escape codes.
     """
     from rich.console import Console
@@ -236,7 +228,7 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(map(str.ljust, row, wide)).rstrip() for row in rows]
 
 
-class TerminalScreen:
+class TerminalScreen(Presenter):
     """A presenter that shows each part as it arrives."""
 
     def __init__(self, stdout: TextIO, *, color: bool | None = None, numbered: bool = True) -> None:
@@ -251,6 +243,7 @@ class TerminalScreen:
         self._spaced = False
         self._names: dict[str, str] = {}
 
+    @override
     def start(self, agent: str, prompt: str) -> None:
         """Show the agent and the prompt."""
         if self._turn:
@@ -259,6 +252,7 @@ class TerminalScreen:
         self._print(f"{one_line(agent)} ", "bold", end="")
         self._print(one_line(prompt, _LONGEST_PROMPT))
 
+    @override
     def part(self, part: StreamPart, turn: int) -> None:
         """Show a part of the answer."""
         # read for each part, because the user can resize the terminal
@@ -271,6 +265,7 @@ class TerminalScreen:
         if part.type == "finish":
             self._names.clear()  # some models reuse the ids of calls in each turn
 
+    @override
     def end(self, run: Record) -> None:
         """Show the turns, tokens, and time of the run."""
         stopped = run.trouble is not None and run.trouble.code == INTERRUPTED

@@ -76,12 +76,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
 
     @fx.gen
     def stores(self) -> Gen[tuple[Conversations, StreamStore], Any]:
-        """Return the stores of conversations and streams, in this process, in a directory, or in a SQLite database.
-
-        Fails with:
-            CliError: If fxai cannot write to the store.
-            ConversationError: If fxai cannot read the store.
-        """
+        """Return the stores of conversations and streams, in this process, in a directory, or in a SQLite database."""
         from fxai.ui import Conversations, StreamStore
 
         if self.store is None:

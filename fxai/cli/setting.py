@@ -1,12 +1,12 @@
 """Settings: an agent with the layer, model, servers, and memory of the command line. Use `open_setting` to open one.
 
-A `StateFile` stores the state of a stateful prompt, and a `StateMemory` observes it.
+A tool of an MCP server needs an approval unless the server marks the tool read-only. The mark is only a hint, and a
+client must not trust it more than it trusts the server.
 
->>> from fxai.cli.example import agent, layer
->>> Setting(agent, layer).model is None
-True
->>> memory_at("notes.jsonl")  # doctest: +ELLIPSIS
-Memory.file('...notes.jsonl')
+>>> from fxai.tools.tool import Tool
+>>> look, change = Tool.make("look", success=str).annotate(Readonly, True), Tool.make("change", success=str)
+>>> [asks_by_caution(tool) for tool in require_approval(Toolkit.make(look, change))]
+[False, True]
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The command `fxai worker`. Use it to run tool calls for a Dask cluster or a work queue.
 
->>> worker_command.name
-'worker'
 >>> _resources(("GPU=1", "memory=8.5"))
 {'GPU': 1.0, 'memory': 8.5}
 """

@@ -117,7 +117,7 @@ def test_people_read_the_same(chat: Run) -> None:
     ended = chat("talks", piped="/help\n/tools\nHello\n/history\n/clear\n/history\n")
 
     assert "/clear" in ended.out
-    assert "  wipe   approval  Wipes a disk.\n  snap   \n" in ended.out
+    assert "  wipe   approval  Wipes a disk.\n  snap\n" in ended.out
     assert "  user: Hello\n  assistant: one\n  the conversation was deleted\n  no messages\n" in ended.out
 
 
