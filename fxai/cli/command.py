@@ -212,7 +212,7 @@ Exit codes: 1 the server could not start, 2 wrong use, 130 and 143 stopped by a 
 """
 
 
-@cli.command(epilog=_MORE_SERVE)
+@cli.command(epilog=_MORE_SERVE, work="fxai.cli.serve_command:serve")
 @click.argument("target", type=click.Path(), metavar="[TARGET]", required=False)
 @option.setting_options
 @option.value("--host NAME", "Address to listen on.", default="127.0.0.1", show_default=True)
@@ -229,11 +229,8 @@ Exit codes: 1 the server could not start, 2 wrong use, 130 and 143 stopped by a 
     help="Action if no client reads an answer.",
 )
 @click.option("--ag-ui", is_flag=True, help="Also serve AG-UI clients at /api/ag-ui.")
-def serve(_: TextIO, err: TextIO, **given: Any) -> bool:
+def serve() -> None:
     """Serve an agent over HTTP, with a chat page."""
-    from fxai.cli.serve_command import serve
-
-    return serve(err, **given)
 
 
 # -- tools
@@ -258,14 +255,11 @@ Examples:
 """
 
 
-@cli.command(epilog=_MORE_TOOLS)
+@cli.command(epilog=_MORE_TOOLS, work="fxai.cli.inspect:show_tools")
 @option.target
 @option.shown
-def tools(out: TextIO, err: TextIO, **given: Any) -> bool:
+def tools() -> None:
     """Show the tools of TARGET: names, kinds, descriptions, parameters, annotations, and options."""
-    from fxai.cli.inspect import show_tools
-
-    return show_tools(out, err, **given)
 
 
 _providers: Final = option.completing(lambda: import_module("fxai.lint.rule").PROVIDERS)
@@ -283,7 +277,7 @@ The command sends no request. Exit codes: 0 shown, 1 a tool cannot be sent, 2 wr
 """
 
 
-@cli.command(epilog=_MORE_SCHEMA)
+@cli.command(epilog=_MORE_SCHEMA, work="fxai.cli.inspect:show_schema")
 @option.target
 @click.argument("names", nargs=-1, metavar="[TOOL]...")
 @option.value("--provider NAME", "Provider to prepare the tools for.", shell_complete=_providers)
@@ -291,11 +285,8 @@ The command sends no request. Exit codes: 0 shown, 1 a tool cannot be sent, 2 wr
 @option.model("Model to prepare the tools for, such as openai:NAME. Default: a recent model of the provider.")
 @click.option("--strict/--no-strict", default=None, help="Strict mode of the model. Default: not set.")
 @option.shown
-def schema(out: TextIO, err: TextIO, **given: Any) -> bool:
+def schema() -> None:
     """Show the JSON Schemas of the tools of TARGET, or the tools of a request to a provider."""
-    from fxai.cli.inspect import show_schema
-
-    return show_schema(out, err, **given)
 
 
 _MORE_CHECK: Final = f"""{_TARGETS}
@@ -350,18 +341,15 @@ Exit codes: 0 the call succeeded, 1 it failed, 2 wrong use, 130 stopped by Ctrl-
 """
 
 
-@cli.command(epilog=_MORE_CALL, closing="result")
+@cli.command(epilog=_MORE_CALL, closing="result", work="fxai.cli.call_command:call_tool")
 @option.target
 @click.argument("tool")
 @option.params
 @option.value("--layer TARGET", "Layer of the tool's handler. Default: the handlers of TARGET.")
 @click.option("-y", "--yes", "approved", is_flag=True, help="Approve the call if the tool needs approval.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per line: preliminary results, result.")
-def call(out: TextIO, err: TextIO, **given: Any) -> bool:
+def call() -> None:
     """Call one TOOL of TARGET with arguments in JSON, and show the result in JSON. Default arguments: {}."""
-    from fxai.cli.call_command import call_tool
-
-    return call_tool(out, err, **given)
 
 
 # -- models
@@ -379,19 +367,16 @@ nothing. Exit codes: 0 shown, 1 with --check if a provider fails or a model is n
 """
 
 
-@cli.command(epilog=_MORE_MODELS)
+@cli.command(epilog=_MORE_MODELS, work="fxai.cli.model_list:show_models")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.option("--check", is_flag=True, help="Ask each provider that has a key.")
 @option.shown
-def models(out: TextIO, _: TextIO, **given: Any) -> bool:
+def models() -> None:
     """Show the models, whether you can use them here, and their abilities.
 
     MODEL is a name as for --model: openai:gpt-5.5, anthropic:claude-sonnet-5, local. Default: one model per provider.
     For each MODEL, show the facts that fxai knows, with their sources. "assumed" marks facts without a source.
     """
-    from fxai.cli.model_list import show_models
-
-    return show_models(out, **given)
 
 
 _MORE_TOKENS: Final = """\b
@@ -405,21 +390,18 @@ states how the number was found. Exit codes: 0 shown, 1 failed, 2 wrong use.
 """
 
 
-@cli.command(epilog=_MORE_TOKENS)
+@cli.command(epilog=_MORE_TOKENS, work="fxai.cli.model_list:count_tokens")
 @click.argument("prompt", required=False)
 @option.model("Model that counts, as for fxai run. Default: local.")
 @option.value("--tools TARGET", "Tools to count with the prompt, as for fxai tools.")
 @option.value("--system TEXT", "Instructions to count with the prompt.")
 @click.option("--estimate", is_flag=True, help="Estimate from the length of the text, without a model.")
 @option.as_json
-def tokens(out: TextIO, err: TextIO, **given: Any) -> bool:
+def tokens() -> None:
     """Count the tokens of PROMPT with the provider, with the local model's tokenizer, or by an estimate.
 
     If PROMPT is missing or -, read it from stdin.
     """
-    from fxai.cli.model_list import count_tokens
-
-    return count_tokens(out, err, **given)
 
 
 _MORE_EVAL: Final = """\b

@@ -275,7 +275,7 @@ _HEADS: Final = ("MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS
 
 
 def show_models(
-    out: TextIO, *, names: tuple[str, ...] = (), check: bool = False, as_json: bool = False, color: bool | None = None
+    out: TextIO, _: TextIO, *, names: tuple[str, ...], check: bool, as_json: bool, color: bool | None
 ) -> bool:
     """Show the models with these names. Return False if a named or checked model is not usable."""
     entries = list_models(names)

@@ -12,6 +12,7 @@ r"""Commands of `fxai`, and the options and arguments that several commands shar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pkgutil import resolve_name
 from typing import Any, Final, TextIO
 
 import click
@@ -40,14 +41,22 @@ class Command(_Whole):
     """
 
     def __init__(
-        self, *given: Any, closing: str | None = None, failed: int = FAILED, reports: bool = True, **options: Any
+        self,
+        *given: Any,
+        work: str | None = None,
+        closing: str | None = None,
+        failed: int = FAILED,
+        reports: bool = True,
+        **options: Any,
     ) -> None:
         """Create a command. `closing` and `failed` are parameters of `run_command`.
 
-        If `reports` is false, the function writes the JSON object of an error itself.
+        `work` names the function as `module:name`, so that only a run imports it. Default: the decorated function. If
+        `reports` is false, the function writes the JSON object of an error itself.
         """
         super().__init__(*given, **options)
         self.params.append(click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."))
+        self._work = work
         self._closing = closing
         self._failed = failed
         self._reports = reports
@@ -60,7 +69,8 @@ class Command(_Whole):
         as_json = self._reports and bool(given.get("as_json", given.get("form") == "json"))
 
         def work(out: TextIO, err: TextIO) -> bool:
-            return bool(ctx.invoke(self.callback or bool, out, err, **given))
+            function: Any = self.callback if self._work is None else resolve_name(self._work)
+            return bool(ctx.invoke(function, out, err, **given))
 
         run_command(work, as_json=as_json, debug=debug, closing=self._closing, failed=self._failed)
 

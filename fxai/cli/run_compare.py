@@ -59,7 +59,7 @@ def find_record(name: str, store: str | None) -> RunRecord:
         raise wrong_use(problem, remedy) from error
 
 
-def write_record(out: TextIO, *, run: str, file: str, store: str | None, as_json: bool = False) -> bool:
+def write_record(out: TextIO, _: TextIO, *, run: str, file: str, store: str | None, as_json: bool = False) -> bool:
     """Write the record of a durable run to a file."""
     if not file.endswith(_FILE):
         raise wrong_use(f"FILE must end in {_FILE}, got {file!r}", f"Pass {file}{_FILE}.")
@@ -98,6 +98,7 @@ def show_difference(
 
 def replay(
     out: TextIO,
+    _: TextIO,
     *,
     source: str,
     store: str | None,
@@ -115,7 +116,7 @@ def replay(
     asked = before.prompt if prompt is None else Prompt.make(prompt)
     if not len(asked):
         raise wrong_use(f"record {source!r} does not contain the prompt", "Pass --prompt TEXT.")
-    setting, _ = read_args(**chosen)
+    setting = read_args(**chosen)[0]
     runs = Runs.in_process()
     program = fx.scoped(_run_in(_with_record(setting, before, recorded), lambda agent: agent.execute(asked)))
     ended: Exit[Any, Any] = value_of(program.provide(durable(Layer.empty(), run=_RUN, store=runs)).exit())

@@ -1,7 +1,7 @@
 """Durable runs on the command line. Use these functions for `fxai runs` and for `fxai run --durable`.
 
 >>> import io
->>> show_list(out := io.StringIO(), store="no-such.db", as_json=True)
+>>> show_list(out := io.StringIO(), out, store="no-such.db", as_json=True)
 True
 >>> print(out.getvalue().strip())
 {"ok":true,"runs":[]}
@@ -91,7 +91,7 @@ def runs_at(store: str | None) -> Runs:
 
 
 def show_list(
-    out: TextIO, *, store: str | None, as_json: bool = False, color: bool | None = None, **chosen: Any
+    out: TextIO, _: TextIO, *, store: str | None, as_json: bool = False, color: bool | None = None, **chosen: Any
 ) -> bool:
     """Show the status of runs, newest first. `chosen` are the parameters of `Runs.list`."""
     runs = runs_at(store)
@@ -113,7 +113,7 @@ def _line(state: RunState) -> str:
     return f"{one_line(state.run)}  {state.status}{waits}  {since}  {one_line(state.text)[:60]}".rstrip()
 
 
-def show_run(out: TextIO, *, run: str, store: str | None, as_json: bool = False, color: bool | None = None) -> bool:
+def show_run(out: TextIO, _: TextIO, *, run: str, store: str | None, as_json: bool, color: bool | None) -> bool:
     """Show the status of a run, its steps, and its open questions."""
     report: RunReport = value_of(_explain(runs_at(store).show(run)))
     if as_json:
@@ -200,7 +200,7 @@ def _follows(runs: Runs, run: str) -> str:
 
 
 def submit_run(
-    out: TextIO, *, run: str, program: str, store: str | None, priority: int, delay: float, as_json: bool
+    out: TextIO, _: TextIO, *, run: str, program: str, store: str | None, priority: int, delay: float, as_json: bool
 ) -> bool:
     """Submit a run to workers, and show whether it is new."""
     runs = runs_at(store)
@@ -220,28 +220,28 @@ def submit_run(
     return _tell(out, {"run": run, "new": is_new}, f"{given}: {one_line(run)}", as_json=as_json)
 
 
-def work_on(err: TextIO, *, targets: tuple[str, ...], store: str | None, concurrency: int, grace: float) -> bool:
-    """Run the submitted runs of the target programs until this process stops."""
+def work_on(_: TextIO, err: TextIO, *, targets: tuple[str, ...], store: str | None, **limits: Any) -> bool:
+    """Run the submitted runs of the target programs until this process stops. `limits` are options of `Runs.work`."""
     from fxai.cli.target import load_matching  # imported only by workers, which load user code
 
     runs = runs_at(store)
     programs = {target: load_matching(target, callable, _PROGRAM) for target in targets}
 
-    def tell(_: str) -> None:
+    def tell(__: str) -> None:
         err.write(f"fxai: worker runs {', '.join(targets)} from {runs.location}. Press Ctrl-C to stop.\n")
 
-    value_of(_explain(runs.work(programs, concurrency=concurrency, grace=grace, on_ready=tell)))
+    value_of(_explain(runs.work(programs, on_ready=tell, **limits)))
     return True
 
 
-def cancel_run(out: TextIO, *, run: str, store: str | None, as_json: bool) -> bool:
+def cancel_run(out: TextIO, _: TextIO, *, run: str, store: str | None, as_json: bool) -> bool:
     """Cancel a run permanently."""
     value_of(_explain(runs_at(store).cancel(run)))
     return _tell(out, {"run": run}, f"cancelled: {one_line(run)}", as_json=as_json)
 
 
 def steer_run(
-    out: TextIO, *, run: str, message: str, store: str | None, queue: bool, id: str | None, as_json: bool
+    out: TextIO, _: TextIO, *, run: str, message: str, store: str | None, queue: bool, id: str | None, as_json: bool
 ) -> bool:
     """Send a message to a run."""
     if not message.strip():

@@ -113,29 +113,23 @@ def runs() -> None:
     """List, show, answer, steer, cancel, resume, and compare durable runs."""
 
 
-@runs.command("list")
+@runs.command("list", work="fxai.cli.run_list:show_list")
 @click.option("--status", type=click.Choice(_STATUSES), help="Status of the runs. Default: any.")
 @option.value("--prefix TEXT", "First characters of the run names. Default: any.", default="")
 @option.value("--limit N", "Maximum number of runs. Default: all.", type=click.IntRange(min=1))
 @option.value("--after RUN", "Last run of the previous page. Default: start with the first page.")
 @_STORE
 @option.shown
-def list_command(out: TextIO, _: TextIO, **given: Any) -> bool:
+def list_command() -> None:
     """Show the status of runs, newest first."""
-    from fxai.cli.run_list import show_list
-
-    return show_list(out, **given)
 
 
-@runs.command()
+@runs.command(work="fxai.cli.run_list:show_run")
 @click.argument("run")
 @_STORE
 @option.shown
-def show(out: TextIO, _: TextIO, **given: Any) -> bool:
+def show() -> None:
     """Show the status of RUN, its turns and calls, and its open questions."""
-    from fxai.cli.run_list import show_run
-
-    return show_run(out, **given)
 
 
 @runs.command(epilog=_MORE_ANSWER)
@@ -163,29 +157,23 @@ def answer(out: TextIO, _: TextIO, run: str, store: str | None, as_json: bool, *
     return answer_questions(out, run=run, replies=replies, store=store, as_json=as_json)
 
 
-@runs.command()
+@runs.command(work="fxai.cli.run_list:cancel_run")
 @click.argument("run")
 @_STORE
 @option.as_json
-def cancel(out: TextIO, _: TextIO, **given: Any) -> bool:
+def cancel() -> None:
     """Cancel RUN permanently. If a program runs RUN, it stops within about a second."""
-    from fxai.cli.run_list import cancel_run
-
-    return cancel_run(out, **given)
 
 
-@runs.command(epilog=_MORE_STEER)
+@runs.command(epilog=_MORE_STEER, work="fxai.cli.run_list:steer_run")
 @click.argument("run")
 @click.argument("message")
 @click.option("--queue", is_flag=True, help="Wait for the answer of RUN. Default: join its next request.")
 @option.value("--id ID", "Id of the message. fxai ignores a second message with this id.")
 @_STORE
 @option.as_json
-def steer(out: TextIO, _: TextIO, **given: Any) -> bool:
+def steer() -> None:
     """Send MESSAGE to RUN, which any process can run."""
-    from fxai.cli.run_list import steer_run
-
-    return steer_run(out, **given)
 
 
 @runs.command(epilog=_MORE_RESUME, reports=False)
@@ -213,16 +201,13 @@ def resume(out: TextIO, err: TextIO, run: str, store: str | None, on_change: Any
 # -- recorded runs
 
 
-@runs.command("record", epilog=_MORE_RECORD, failed=WRONG_USE)
+@runs.command("record", epilog=_MORE_RECORD, failed=WRONG_USE, work="fxai.cli.run_compare:write_record")
 @click.argument("run")
 @click.argument("file", type=click.Path())
 @_STORE
 @option.as_json
-def record_command(out: TextIO, _: TextIO, **given: Any) -> bool:
+def record_command() -> None:
     """Write RUN to FILE, for fxai runs diff, fxai runs replay, and tests."""
-    from fxai.cli.run_compare import write_record
-
-    return write_record(out, **given)
 
 
 @runs.command(epilog=_MORE_DIFF, failed=WRONG_USE)
@@ -238,7 +223,7 @@ def diff(out: TextIO, _: TextIO, before: str, after: str, store: str | None, **g
     return show_difference(out, find_record(before, store), find_record(after, store), **given)
 
 
-@runs.command("replay", epilog=_MORE_REPLAY, failed=WRONG_USE)
+@runs.command("replay", epilog=_MORE_REPLAY, failed=WRONG_USE, work="fxai.cli.run_compare:replay")
 @click.argument("source")
 @click.option(
     "--with",
@@ -253,17 +238,14 @@ def diff(out: TextIO, _: TextIO, before: str, after: str, store: str | None, **g
 @_STORE
 @option.as_json
 @option.replay_options
-def replay_command(out: TextIO, _: TextIO, **given: Any) -> bool:
+def replay_command() -> None:
     """Run an agent again with the record SOURCE, and show the differences."""
-    from fxai.cli.run_compare import replay
-
-    return replay(out, **given)
 
 
 # -- workers
 
 
-@runs.command(epilog=_MORE_SUBMIT)
+@runs.command(epilog=_MORE_SUBMIT, work="fxai.cli.run_list:submit_run")
 @click.argument("run")
 @click.argument("program")
 @click.option("--priority", type=int, default=0, show_default=True, help="Priority; higher values run first.")
@@ -272,14 +254,11 @@ def replay_command(out: TextIO, _: TextIO, **given: Any) -> bool:
 )
 @_STORE
 @option.as_json
-def submit(out: TextIO, _: TextIO, **given: Any) -> bool:
+def submit() -> None:
     """Submit RUN, so that a worker starts or continues it with PROGRAM."""
-    from fxai.cli.run_list import submit_run
-
-    return submit_run(out, **given)
 
 
-@runs.command(epilog=_MORE_WORK)
+@runs.command(epilog=_MORE_WORK, work="fxai.cli.run_list:work_on")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @_STORE
 @option.value(
@@ -292,8 +271,5 @@ def submit(out: TextIO, _: TextIO, **given: Any) -> bool:
     default=30.0,
     show_default=True,
 )
-def work(_: TextIO, err: TextIO, **given: Any) -> bool:
+def work() -> None:
     """Run submitted runs with the programs in TARGET, until you stop the worker."""
-    from fxai.cli.run_list import work_on
-
-    return work_on(err, **given)

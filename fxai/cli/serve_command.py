@@ -87,7 +87,7 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
         return conversations, StreamStore.sqlite(location) if is_file else StreamStore.files(location / "streams")
 
 
-def serve(err: TextIO, *, target: str | None, **chosen: Any) -> bool:
+def serve(_: TextIO, err: TextIO, *, target: str | None, **chosen: Any) -> bool:
     """Serve an agent until a signal ends the server. Active answers then have time to finish.
 
     `chosen` are the fields of `ServeArgs` and the parameters of `read_args`.
