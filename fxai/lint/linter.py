@@ -1,23 +1,15 @@
 """The linter. Use `lint` to apply every rule to tools, and `handler_findings` to check the handlers of a layer.
 
->>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
->>> [found.code for found in lint(Subject.of([Tool.make("ping", description="Answers.")]))]
-[]
-
-Tools and parameters need a description, because models choose and call tools by their descriptions. The names of two
-tools must differ in the requests to each provider.
-
->>> print(*wording_findings(Subject.of([Tool.make("ping")])))
-ping /description: warning tool-undescribed: the tool has no description. Describe its purpose, its use, and its result.
 >>> tools = [Tool.make(name, description=f"Does {name}.") for name in ("a.b", "a__b")]
 >>> [found.code for found in lint(Subject.of(tools))]
 ['name-collision']
 
+Tools and parameters need a description, because models choose and call tools by their descriptions. The names of two
+tools must differ in the requests to each provider.
+
 A layer must have one handler for each tool, no handler for other tools, and the services that its handlers require.
 
->>> from fxai.effects import fx
->>> from fxai.tools.tool import Tool
 >>> from returns.result import Success
 >>> ping, pong = Tool.make("ping"), Tool.make("pong")
 >>> found = fx.run(handler_findings((ping, pong), ping.handler(lambda _: Success(None))))
@@ -30,7 +22,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from returns.result import Failure
 
@@ -54,39 +46,20 @@ from fxai.tools.tool_info import example_faults
 _RENAME = "Rename one of them with tool.rename(…) or toolkit.prefix(…)."
 
 
-Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
-"""Yields the findings of some rules for all tools."""
-
-_CHECKS: Final[list[Check]] = []
-
-
-def check(rule: Check) -> Check:
-    """Add a check to the linter. The checks run in the order of this module."""
-    _CHECKS.append(rule)
-    return rule
-
-
-@check
-def number_findings(subject: Subject) -> Iterator[Finding]:
-    """Yield a finding if the number of tools is zero, or too large for a provider."""
+def _number(subject: Subject) -> Iterator[Finding]:
     number = len(subject.entries)
     if not number:
-        yield RULES["no-tools"].finding(
-            None, "", "the target has no tools", "Name a toolkit, a tool, or an agent with tools."
-        )
+        remedy = "Name a toolkit, a tool, or an agent with tools."
+        yield RULES["no-tools"].finding(None, "", "the target has no tools", remedy)
     for api in (api for provider in subject.providers for api in provider.apis):
         if api.most_tools is not None and number > api.most_tools:
-            problem = (
-                f"{number} tools, but {api.name} accepts {api.most_tools} in one request, so fxai omits the others"
-            )
-            yield RULES["too-many-tools"].finding(
-                None, "", problem, "Offer fewer tools: toolkit.pick(…) or .filter(…)."
-            )
+            most = f"{api.name} accepts {api.most_tools} in one request"
+            remedy = "Offer fewer tools: toolkit.pick(…) or .filter(…)."
+            problem = f"{number} tools, but {most}, so fxai omits the others"
+            yield RULES["too-many-tools"].finding(None, "", problem, remedy)
 
 
-@check
-def name_findings(subject: Subject) -> Iterator[Finding]:
-    """Yield the problems of the names of tools."""
+def _names(subject: Subject) -> Iterator[Finding]:
     alike: dict[str, str] = {}
     for entry in subject.entries:
         name = entry.tool.name
@@ -99,7 +72,6 @@ def name_findings(subject: Subject) -> Iterator[Finding]:
             yield RULES["name-alike"].finding(name, "/name", problem, _RENAME)
 
 
-@check
 def _name_changes(subject: Subject) -> Iterator[Finding]:
     for entry in subject.entries:
         tool = entry.tool
@@ -119,7 +91,6 @@ def _name_changes(subject: Subject) -> Iterator[Finding]:
                 yield RULES["name-renamed"].finding(tool.name, "/name", f"fxai sends {where} the name {wire!r}", remedy)
 
 
-@check
 def _collisions(subject: Subject) -> Iterator[Finding]:
     clashes: dict[tuple[str, str, str], list[str]] = {}
     for provider in subject.providers:
@@ -136,56 +107,37 @@ def _collisions(subject: Subject) -> Iterator[Finding]:
         yield RULES["name-collision"].finding(name, "/name", problem, _RENAME)
 
 
-@check
-def wording_findings(subject: Subject) -> Iterator[Finding]:
-    """Yield the problems of the descriptions of tools: missing, or repeated."""
+def _descriptions(subject: Subject) -> Iterator[Finding]:
     first: dict[str, str] = {}
-    for entry in subject.entries:
-        name, problem = entry.tool.name, entry.description.strip()
-        if not entry.asked:
-            continue
-        if not problem:
+    for entry in subject.asked:
+        name, text = entry.tool.name, entry.description.strip()
+        if not text:
             remedy = "Describe its purpose, its use, and its result."
             yield RULES["tool-undescribed"].finding(name, "/description", "the tool has no description", remedy)
-        elif first.setdefault(problem, name) != name:
-            message = f"the tool has the same description as {first[problem]!r}"
+        elif first.setdefault(text, name) != name:
+            message = f"the tool has the same description as {first[text]!r}"
             yield RULES["description-doubled"].finding(name, "/description", message, "Describe how they differ.")
-
-
-@check
-def _long_description(subject: Subject) -> Iterator[Finding]:
-    for entry in subject.entries:
-        if not entry.asked:
-            continue
-        problem = entry.description.strip()
         for api in (api for provider in subject.providers for api in provider.apis):
             most = api.longest_description
-            if most is not None and len(problem) > most:
-                message = f"{len(problem):,} characters, but {api.name} accepts {most:,}, so fxai omits the end"
+            if most is not None and len(text) > most:
+                message = f"{len(text):,} characters, but {api.name} accepts {most:,}, so fxai omits the end"
                 remedy = "Shorten it, or move a part to the agent's instructions."
-                yield RULES["description-too-long"].finding(entry.tool.name, "/description", message, remedy)
+                yield RULES["description-too-long"].finding(name, "/description", message, remedy)
 
 
-@check
 def _missing_descriptions(subject: Subject) -> Iterator[Finding]:
-    for entry in subject.entries:
-        if not entry.asked:
-            continue
+    for entry in subject.asked:
+        remedy = 'Add "description": "…".'
+        if entry.derived:
+            remedy = 'Use Annotated[…, msgspec.Meta(description="…")], or describe it in the docstring of the function.'
         for location in walk(entry.document):
             values = location.schema.get("enum")
             has_one_value = "const" in location.schema or (is_array(values) and len(values) == 1)
             if location.name is None or location.around or has_one_value:
                 continue
-            if _has_description(location.schema, entry.document):
-                continue
-            written = (
-                'Use Annotated[…, msgspec.Meta(description="…")], or describe it in the docstring of the function.'
-            )
-            remedy = written if entry.derived else 'Add "description": "…".'
-            at = f"/parameters{location.pointer}"
-            yield RULES["parameter-undescribed"].finding(
-                entry.tool.name, at, f"{location.name!r} has no description", remedy
-            )
+            if not _has_description(location.schema, entry.document):
+                problem, at = f"{location.name!r} has no description", f"/parameters{location.pointer}"
+                yield RULES["parameter-undescribed"].finding(entry.tool.name, at, problem, remedy)
 
 
 def _has_description(schema: Any, document: Any) -> bool:
@@ -200,22 +152,16 @@ def _has_description(schema: Any, document: Any) -> bool:
     return any(is_object(branch) and _has_description(branch, document) for union in unions for branch in union)
 
 
-check(structure_findings)
-check(strict_findings)
-
-
-@check
 def _annotations(subject: Subject) -> Iterator[Finding]:
-    for entry in subject.entries:
-        tool, given = entry.tool, entry.tool.annotations
-        if tool.get(Readonly) is True and Destructive in given and tool.get(Destructive) is True:
+    for tool in (entry.tool for entry in subject.entries):
+        if tool.get(Readonly) is True and Destructive in tool.annotations and tool.get(Destructive) is True:
             message = "the tool changes nothing (Readonly) but can destroy data (Destructive)"
             at = "/annotations/destructive"
             yield RULES["annotation-contradiction"].finding(tool.name, at, message, "Remove one of the annotations.")
 
 
-@check
 def _examples(subject: Subject) -> Iterator[Finding]:
+    remedy = "Correct the example. Models learn from it, and anthropic rejects requests with invalid examples."
     for entry in subject.entries:
         tool = entry.tool
         for index, example in enumerate(tool.input_examples if entry.sound else ()):
@@ -227,13 +173,9 @@ def _examples(subject: Subject) -> Iterator[Finding]:
             for fault in faults:
                 at = f"/input_examples/{index}{fault.pointer}"
                 message = f"expected {fault.expected}, found {fault.found}"
-                remedy = (
-                    "Correct the example. Models learn from it, and anthropic rejects requests with invalid examples."
-                )
                 yield RULES["input-example-misfit"].finding(tool.name, at, message, remedy)
 
 
-@check
 def _options(subject: Subject) -> Iterator[Finding]:
     known = (*PROVIDERS, *OTHERS)
     for entry in subject.entries:
@@ -246,7 +188,6 @@ def _options(subject: Subject) -> Iterator[Finding]:
                 yield RULES["provider-unknown"].finding(entry.tool.name, at, message, remedy)
 
 
-@check
 def _cache_marks(subject: Subject) -> Iterator[Finding]:
     for provider in subject.providers:
         loaded = [entry for entry in subject.entries if not _effective(entry, provider, DeferLoading)]
@@ -260,20 +201,18 @@ def _cache_marks(subject: Subject) -> Iterator[Finding]:
             yield RULES["cache-marks"].finding(name, "/annotations/cache_control", message, remedy)
 
 
-@check
 def _deferred_tools(subject: Subject) -> Iterator[Finding]:
     for provider in subject.providers:
         tools = [entry.tool for entry in subject.entries]
         hosted = (tool.provider.id for tool in tools if tool.provider is not None)
         if any(tool.get(FindsTools) for tool in tools) or any(name.startswith(provider.tool_search) for name in hosted):
             continue
+        message = f"the tool is deferred, but no tool search can find it at {provider.name}"
+        remedy = f"Add {provider.name}.tool_search() to the tools, or do not defer the tool."
         for entry in subject.entries:
             if _effective(entry, provider, DeferLoading):
-                message = f"the tool is deferred, but no tool search can find it at {provider.name}"
-                remedy = f"Add {provider.name}.tool_search() to the tools, or do not defer the tool."
-                yield RULES["tool-search-missing"].finding(
-                    entry.tool.name, "/annotations/defer_loading", message, remedy
-                )
+                at = "/annotations/defer_loading"
+                yield RULES["tool-search-missing"].finding(entry.tool.name, at, message, remedy)
 
 
 def _effective(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
@@ -281,6 +220,13 @@ def _effective(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
     options = entry.tool.provider_options.get(provider.name)
     own: Any = options.get(key.name) if is_object(options) else None
     return entry.tool.get(key) if own is None else own
+
+
+_CHECKS: Final = (
+    *(_number, _names, _name_changes, _collisions, _descriptions, _missing_descriptions),
+    *(structure_findings, strict_findings),
+    *(_annotations, _examples, _options, _cache_marks, _deferred_tools),
+)
 
 
 def lint(subject: Subject, level: Severity = "warning") -> tuple[Finding, ...]:
@@ -300,18 +246,8 @@ def in_order(findings: Iterator[Finding], names: list[str]) -> tuple[Finding, ..
     return tuple(sorted(dict.fromkeys(findings), key=lambda found: locations.get(found.tool or "", -1)))
 
 
-Explain: TypeAlias = Callable[[Cause[Any]], tuple[str, str]]
-"""Returns the reason why a layer could not be built, and the remedy."""
-
-_SAYS: Final = {
-    "handler-missing": ("the layer has no handler for this tool", "Add tool.handler(f), or use tool.external()."),
-    "handler-doubled": ("the layer has two handlers for this tool", "Remove one of them."),
-    "handler-extra": ("the layer has a handler for this unknown tool", "Add the tool, or remove the handler."),
-}
-
-
 def handler_findings(
-    tools: tuple[AnyTool, ...], layer: AnyLayer, explain: Explain | None = None
+    tools: tuple[AnyTool, ...], layer: AnyLayer, explain: Callable[[Cause[Any]], tuple[str, str]] | None = None
 ) -> EffectOf[tuple[Finding, ...], Any, Any]:
     """Return the problems of a layer's handlers for these tools. The effect builds and releases the layer.
 
@@ -320,41 +256,44 @@ def handler_findings(
         layer: The layer.
         explain: Function that describes why the layer could not be built. Default: use the failure or defect itself.
     """
-    return fx.scoped(layer.build()).exit().map(lambda end: tuple(_findings(tools, end, explain)))
+    return fx.scoped(layer.build()).exit().map(lambda end: tuple(_handlers(tools, end, explain or _explain)))
 
 
-def _findings(tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explain: Explain | None) -> Iterator[Finding]:
+def _explain(cause: Cause[Any]) -> tuple[str, str]:
+    return str(cause.squash()), "Make the layer work on this machine, or check without the layer."
+
+
+def _handlers(
+    tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explain: Callable[[Cause[Any]], tuple[str, str]]
+) -> Iterator[Finding]:
     if isinstance(end, Succeeded):
-        yield from _handler_mismatches(tools, end.value)
+        needed = {tool.identity: tool.name for tool in tools if tool.requires_handler}
+        yield from (_handler("missing", name) for one, name in needed.items() if end.value.find(one) is None)
+        givers = Counter(key.identity for key in end.value if isinstance(key, Given))
+        doubled = [identity for identity, number in givers.items() if number > 1]
+        yield from (_handler("doubled", needed.get(identity, identity.name)) for identity in doubled)
+        extra = (key for key in end.value if isinstance(key, Identity) and key not in needed)
+        yield from (_handler("extra", key.name) for key in extra)
         for tool, service in missing_services(tools, end.value):
             message = f"its handler requires the service {service}, which no layer provides"
             remedy = "Provide the service to the layer with layer.provide(…)."
             yield RULES["service-missing"].finding(tool, "", message, remedy)
         return
     errors = [defect for defect in end.cause.defects if isinstance(defect, HandlerError)]
-    for error in errors:  # the toolkit's own check names the tools
-        yield from (_finding("handler-missing", name) for name in error.missing)
-        yield from (_finding("handler-doubled", name) for name in error.doubled)
-        yield from (_finding("handler-extra", name) for name in error.extra)
-    if not any((*error.missing, *error.doubled, *error.extra) for error in errors):
-        remedy = "Make the layer work on this machine, or check without the layer."
-        message, remedy = (str(end.cause.squash()), remedy) if explain is None else explain(end.cause)
+    kinds = ("missing", "doubled", "extra")  # the toolkit's own check names the tools
+    named = [_handler(kind, name) for error in errors for kind in kinds for name in getattr(error, kind)]
+    yield from named
+    if not named:
+        message, remedy = explain(end.cause)
         yield RULES["layer-failed"].finding(None, "", f"the layer failed: {message}", remedy)
 
 
-def _handler_mismatches(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> Iterator[Finding]:
-    needed = {tool.identity: tool.name for tool in tools if tool.requires_handler}
-    for identity, name in needed.items():
-        if context.find(identity) is None:
-            yield _finding("handler-missing", name)
-    givers = Counter(key.identity for key in context if isinstance(key, Given))
-    for identity, number in givers.items():
-        if number > 1:
-            yield _finding("handler-doubled", needed.get(identity, identity.name))
-    for key in context:
-        if isinstance(key, Identity) and key not in needed:
-            yield _finding("handler-extra", key.name)
+_HANDLERS: Final = {
+    "missing": ("the layer has no handler for this tool", "Add tool.handler(f), or use tool.external()."),
+    "doubled": ("the layer has two handlers for this tool", "Remove one of them."),
+    "extra": ("the layer has a handler for this unknown tool", "Add the tool, or remove the handler."),
+}
 
 
-def _finding(code: str, name: str) -> Finding:
-    return RULES[code].finding(name, "", *_SAYS[code])
+def _handler(kind: str, name: str) -> Finding:
+    return RULES[f"handler-{kind}"].finding(name, "", *_HANDLERS[kind])

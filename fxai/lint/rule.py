@@ -30,8 +30,6 @@ from fxai.schema.strict.rules import ANTHROPIC, OPENAI_HOST, StrictRules
 from fxai.tools.identity import NameRule
 from fxai.tools.tool import AnyTool
 
-_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
-
 
 @final
 class Provider(msgspec.Struct, frozen=True):
@@ -73,11 +71,8 @@ OTHERS: Final = ("local",)
 class Entry(msgspec.Struct, frozen=True):
     """A tool and the JSON Schema of its parameters.
 
-    Attributes:
-        tool: The tool.
-        document: The schema as JSON values. None if the type has no schema.
-        sound: True if the document is a valid JSON Schema, so that it can validate values.
-        findings: The problems of the document.
+    `document` is the schema as JSON values, or None if the type has no schema. `sound` is True if the document is a
+    valid JSON Schema, so that it can validate values. `findings` are the problems of the document.
     """
 
     tool: AnyTool
@@ -107,15 +102,15 @@ class Entry(msgspec.Struct, frozen=True):
     def of(tool: AnyTool) -> Entry:
         """Return the entry for a tool."""
         findings: list[Finding] = []
-        for part, schema in (("success", tool.success), ("failure", tool.failure)):
+        document: Any = None
+        for part, schema in (("parameters", tool), ("success", tool.success), ("failure", tool.failure)):
             try:
-                schema.json_schema()
+                read = schema.json_schema()
+                document = read if schema is tool else document
             except SchemaError as error:
-                findings.append(_schema_error(tool, part, error))
-        try:
-            return Entry(tool, tool.json_schema(), True, tuple(findings))
-        except SchemaError as error:
-            return Entry(tool, None, False, (_schema_error(tool, "parameters", error), *findings))
+                remedy = "Use a type with a JSON form, or a codec for the type."
+                findings.append(RULES["schema-error"].finding(tool.name, f"/{part}", str(error), remedy))
+        return Entry(tool, document, document is not None, tuple(findings))
 
 
 def description_of(tool: AnyTool) -> str | None:
@@ -124,11 +119,6 @@ def description_of(tool: AnyTool) -> str | None:
         return tool.description
     except SchemaError:
         return tool.given_description
-
-
-def _schema_error(tool: AnyTool, part: str, error: SchemaError) -> Finding:
-    remedy = "Use a type with a JSON form, or a codec for the type."
-    return RULES["schema-error"].finding(tool.name, f"/{part}", str(error), remedy)
 
 
 @final
@@ -140,9 +130,16 @@ class Subject(msgspec.Struct, frozen=True):
     providers: tuple[Provider, ...]
     """The providers."""
 
+    @property
+    def asked(self) -> tuple[Entry, ...]:
+        """The tools whose schemas requests contain."""
+        return tuple(entry for entry in self.entries if entry.asked)
+
     @staticmethod
     def of(
-        tools: Iterable[AnyTool], broken: Mapping[str, Any] = _NONE, providers: Iterable[Provider] = PROVIDERS.values()
+        tools: Iterable[AnyTool],
+        broken: Mapping[str, Any] = MappingProxyType({}),
+        providers: Iterable[Provider] = PROVIDERS.values(),
     ) -> Subject:
         """Return the subject for `tools`. `broken` maps names of tools to documents that are not valid JSON Schemas."""
         entries = (Entry(t, broken[t.name], sound=False) if t.name in broken else Entry.of(t) for t in tools)
@@ -198,11 +195,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def at_least(severity: Severity, least: Severity) -> bool:
-    """Return True if a severity is `least` or worse.
-
-    >>> at_least("error", "warning"), at_least("info", "warning")
-    (True, False)
-    """
+    """Return True if a severity is `least` or worse."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
 
 

@@ -1,36 +1,15 @@
 """Checks of parameter schemas. Use `structure_findings` for all schemas, and `strict_findings` for strict mode.
 
->>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> print(*structure_findings(Subject.of([Tool.make("half", parameters=int)])))
 half /parameters/type: warning root-not-object: the parameters have type integer, but every provider requires an \
 object. Wrap them in a Struct or in an object schema.
 
-`fitting_findings` checks that defaults, examples, enums, and constants are valid for their own schema.
-
->>> from fxai.schema.location import walk
->>> document = {"type": "integer", "default": "ten"}
->>> for location in walk(document):
-...     print(*fitting_findings("tool", location, document))
-tool /parameters/default: warning default-misfit: bad default: expected integer, found string 'ten'. Correct the \
-value or the schema.
-
 `contradictions` finds schemas without a valid value. A contradiction is certain for values of the type that the keyword
-applies to. The search does not find every contradiction. `width` returns the shortest and the longest length that a
-pattern matches, if it can find them.
+applies to. The search does not find every contradiction.
 
 >>> [problem for _, problem in contradictions({"type": "string", "pattern": "^[A-Z]{3}$", "minLength": 5})]
 ["'^[A-Z]{3}$' matches at most 3 characters, but minLength is 5"]
->>> width("^[A-Z]{2,3}-x?$"), width("ab"), width("^(?=a)b$")
-((3, 5), (2, None), (0, None))
-
-If a tool has no strict form, a finding of `strict_findings` states the reason.
-
->>> from fxai.lint.rule import Subject
->>> from fxai.tools.tool import Tool
->>> counts = Tool.dynamic("count", parameters={"type": "object", "properties": {}, "additionalProperties": True})
->>> [found.code for found in strict_findings(Subject.of([counts]))]
-['strict-impossible']
 """
 
 from __future__ import annotations
@@ -39,7 +18,7 @@ import difflib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final, TypeAlias
 
 from returns.result import Success
@@ -56,41 +35,20 @@ from fxai.schema.request_form import NAMES_OF_PROPERTIES, request_form
 from fxai.schema.strict import NULL_LOST, UnsupportedFeature, Weakening, strict_form
 from fxai.tools.annotation import ExplicitNull, Strict
 
-_COUNTED: Final = ("Length", "Items", "Properties", "Contains")
-
-
-def contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield each reason why no value is valid, as a keyword and a text."""
-    for reason in _REASONS:
-        yield from reason(schema)
-
-
-Reasons: TypeAlias = Callable[[JsonObject], Iterator[tuple[str, str]]]
-"""Yields reasons of one kind why no value is valid for a schema, each as a keyword and a text."""
-
-_REASONS: Final[list[Reasons]] = []
-
-
-def contradiction(reasons: Reasons) -> Reasons:
-    """Add a kind of contradiction to the search."""
-    _REASONS.append(reasons)
-    return reasons
-
 
 def _number(schema: JsonObject, keyword: str) -> float | None:
     value = schema.get(keyword)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-@contradiction
 def _count_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
-    for least, most in ((f"min{noun}", f"max{noun}") for noun in _COUNTED):
+    for noun in ("Length", "Items", "Properties", "Contains"):
+        least, most = f"min{noun}", f"max{noun}"
         low, high = _number(schema, least), _number(schema, most)
         if low is not None and high is not None and low > high:
             yield least, f"{least} {low} is greater than {most} {high}"
 
 
-@contradiction
 def _number_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     given = _number(schema, "multipleOf")
     step = _exact(given) if given is not None and given > 0 else None
@@ -120,7 +78,6 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-@contradiction
 def _property_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     properties: JsonObject = schema["properties"] if is_object(schema.get("properties")) else {}
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []
@@ -136,38 +93,31 @@ def _property_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
         yield "minProperties", f"the schema allows only {len(properties)} properties, but minProperties is {least}"
 
 
-@contradiction
 def _item_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     if schema.get("enum") == []:
         yield "enum", "the enum is empty"
     if schema.get("not") in (True, {}):
         yield "not", "not excludes everything"
     items, least = schema.get("items"), _number(schema, "minItems")
-    if least is None or not is_object(items) or schema.get("uniqueItems") is not True:
-        return
-    if is_array(values := items.get("enum")) and "prefixItems" not in schema and len(values) < least:
+    values = items.get("enum") if is_object(items) and "prefixItems" not in schema else None
+    if least is not None and schema.get("uniqueItems") is True and is_array(values) and len(values) < least:
         yield "minItems", f"the items are unique and have {len(values)} values, but minItems is {least}"
 
 
-@contradiction
+def _types_of(schema: Any) -> list[str]:
+    """Return the names in the `type` of a schema."""
+    types = schema.get("type") if is_object(schema) else None
+    return [] if types is None else [str(name) for name in (types if is_array(types) else [types])]
+
+
 def _type_conflict(schema: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield a reason if the schema and its allOf have no type in common."""
-    left: set[str] | None = None
-    branches: list[Any] = schema["allOf"] if is_array(schema.get("allOf")) else []
-    parts: list[Any] = [schema, *branches]
-    for each in parts:
-        types = each.get("type") if is_object(each) else None
-        if types is None:
-            continue
-        names = {str(name) for name in (types if is_array(types) else [types])}
-        names |= {"integer"} if "number" in names else set[str]()
-        left = names if left is None else left & names
-        if not left:
-            yield "allOf", "the schemas in allOf and the other keywords have no type in common"
-            return
+    parts: list[Any] = [schema, *(schema["allOf"] if is_array(schema.get("allOf")) else ())]
+    stated = [{*names, *(["integer"] if "number" in names else [])} for names in map(_types_of, parts) if names]
+    if stated and not set.intersection(*stated):
+        yield "allOf", "the schemas in allOf and the other keywords have no type in common"
 
 
-@contradiction
 def _pattern_length(schema: JsonObject) -> Iterator[tuple[str, str]]:
     pattern, low, high = schema.get("pattern"), _number(schema, "minLength"), _number(schema, "maxLength")
     if not isinstance(pattern, str) or (low is None and high is None):
@@ -180,13 +130,18 @@ def _pattern_length(schema: JsonObject) -> Iterator[tuple[str, str]]:
         yield "pattern", f"{pattern!r} matches at most {most} characters, but minLength is {low}"
 
 
+def contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield each reason why no value is valid, as a keyword and a text."""
+    kinds = (_count_bounds, _number_bounds, _property_bounds, _item_bounds, _type_conflict, _pattern_length)
+    return chain.from_iterable(kind(schema) for kind in kinds)
+
+
 def width(pattern: str) -> tuple[int, int | None]:
     """Return the shortest and the longest match; None means no limit. An unsupported pattern returns (0, None)."""
     try:
         whole = parse(pattern)
-        inner = Alternation(
-            tuple(map(_without_anchors, whole.branches if isinstance(whole, Alternation) else (whole,)))
-        )
+        branches = whole.branches if isinstance(whole, Alternation) else (whole,)
+        inner = Alternation(tuple(map(_without_anchors, branches)))
         is_anchored = pattern.startswith("^") and pattern.endswith("$") and not pattern.endswith("\\$")
         return shortest(inner), longest(inner) if is_anchored and "|" not in pattern else None
     except (PatternError, RecursionError):
@@ -234,7 +189,6 @@ _HARMLESS: Final = frozenset(
         *("$vocabulary", "$defs", "definitions", "$id", "id", "$comment", "$anchor", "title", "dependencies"),
     )
 )
-_LONGEST_WORD: Final = 40  # longer words are not compared with keywords
 
 
 def keyword_findings(tool: str, location: Subschema) -> Iterator[Finding]:
@@ -243,12 +197,10 @@ def keyword_findings(tool: str, location: Subschema) -> Iterator[Finding]:
         at = pointer_to(f"/parameters{location.pointer}", keyword)
         if keyword in _keywords_of(location.dialect):
             kind = KINDS.get(keyword)
-            types = location.schema.get("type")
-            names = [str(name) for name in (types if is_array(types) else [types])]
-            if kind is None or types is None or _TYPES[kind].intersection(names):
+            names = _types_of(location.schema)
+            if kind is None or not names or _TYPES[kind].intersection(names):
                 continue
-            listed = " or ".join(names)
-            problem = f"{keyword!r} applies to {kind}, but the type is {listed}"
+            problem = f"{keyword!r} applies to {kind}, but the type is {' or '.join(names)}"
             yield RULES["keyword-without-effect"].finding(tool, at, problem, "Remove the keyword, or correct the type.")
         elif keyword not in _HARMLESS and not keyword.startswith(("x-", "x_", "$")):
             yield _unknown_keyword(tool, at, keyword, value, location)
@@ -281,12 +233,10 @@ def _keywords_of(dialect: Dialect) -> Collection[str]:
 def _near_keyword(keyword: str, dialect: Dialect) -> str | None:
     lower = {known.lower(): known for known in _keywords_of(dialect)}
     plain = keyword.lower().replace("_", "").replace("-", "")
-    near = (
-        [plain]
-        if plain in lower or len(plain) > _LONGEST_WORD
-        else difflib.get_close_matches(plain, lower, n=1, cutoff=0.8)
-    )
-    return lower.get(near[0]) if near else None
+    if plain in lower or len(plain) > 40:  # longer words are not compared with keywords
+        return lower.get(plain)
+    near = difflib.get_close_matches(plain, lower, n=1, cutoff=0.8)
+    return lower[near[0]] if near else None
 
 
 _DESCRIPTIVE: Final = frozenset(
@@ -295,7 +245,6 @@ _DESCRIPTIVE: Final = frozenset(
 _VALUES: Final = frozenset(("properties", "items", "prefixItems"))
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
 _MOST_LOOKED_FOR: Final = 200
-_LONGEST: Final = 100
 
 Declared: TypeAlias = dict[int, frozenset[str]]
 """The names of the properties that a schema declares, by the `id()` of the schema."""
@@ -305,13 +254,15 @@ def structure_findings(subject: Subject) -> Iterator[Finding]:
     """Yield the problems of the schemas of parameters."""
     for entry in subject.entries:
         yield from entry.findings
+        name = entry.tool.name
         if entry.document is None or not entry.asked:
             continue
-        yield from _root(entry) if entry.sound else document_findings(entry.tool.name, entry.document)
         if entry.sound:
+            yield from _root(entry)
             yield from _request_findings(entry, subject.providers)
+        else:
+            yield from document_findings(name, entry.document)
         declared: Declared = {}
-        name = entry.tool.name
         for location in walk(entry.document):
             if not entry.derived:
                 yield from keyword_findings(name, location)
@@ -339,21 +290,18 @@ def document_findings(tool: str, document: Any) -> Iterator[Finding]:
 
 
 def _root(entry: Entry) -> Iterator[Finding]:
-    document, tool = entry.document, entry.tool
-    problem = document.get("type") if is_object(document) else None
-    if is_object(document):
-        for union in _UNIONS:
-            if union in document:
-                message = f"{union} at the root of the parameters, which every provider rejects"
-                remedy = "Move the union into a property, or explain it in the description."
-                yield RULES["root-union"].finding(tool.name, f"/parameters/{union}", message, remedy)
-                if problem is None:
-                    return
-    if problem != "object":
-        what = "have no type" if problem is None else f"have type {problem}"
+    document, name = entry.document, entry.tool.name
+    kind = document.get("type") if is_object(document) else None
+    unions = [union for union in _UNIONS if is_object(document) and union in document]
+    for union in unions if kind is not None else unions[:1]:
+        message = f"{union} at the root of the parameters, which every provider rejects"
+        remedy = "Move the union into a property, or explain it in the description."
+        yield RULES["root-union"].finding(name, f"/parameters/{union}", message, remedy)
+    if kind != "object" and (kind is not None or not unions):
+        what = "have no type" if kind is None else f"have type {kind}"
         message = f"the parameters {what}, but every provider requires an object"
-        remedy = "Wrap them in a Struct or in an object schema." if problem else 'Add "type": "object".'
-        yield RULES["root-not-object"].finding(tool.name, "/parameters/type", message, remedy)
+        remedy = "Wrap them in a Struct or in an object schema." if kind else 'Add "type": "object".'
+        yield RULES["root-not-object"].finding(name, "/parameters/type", message, remedy)
 
 
 def _request_findings(entry: Entry, providers: tuple[Provider, ...]) -> Iterator[Finding]:
@@ -393,7 +341,7 @@ def required_findings(tool: str, location: Subschema, document: Any, declared: D
     for index, name in enumerate(required):
         if isinstance(name, str) and name not in known and not patterned:
             is_small = index < _MOST_LOOKED_FOR and len(known) <= _MOST_LOOKED_FOR
-            near = difflib.get_close_matches(name[:_LONGEST], known, n=1) if is_small else []
+            near = difflib.get_close_matches(name[:100], known, n=1) if is_small else []
             remedy = f"Did you mean {near[0]!r}?" if near else "Declare it in properties, or remove it."
             at = f"/parameters{location.pointer}/required/{index}"
             message = f"{name!r} is required, but no property has this name"
@@ -408,35 +356,29 @@ def _declared_properties(schema: Any, document: Any, seen: set[int]) -> set[str]
     seen.add(id(schema))
     properties = schema.get("properties")
     names: set[str] = set(properties) if is_object(properties) else set()
+    inner = [schema.get(keyword) for keyword in ("if", "then", "else")]
     for union in _UNIONS:
-        branches = schema.get(union)
-        for branch in branches if is_array(branches) else ():
-            names |= _declared_properties(branch, document, seen)
-    for keyword in ("if", "then", "else"):
-        names |= _declared_properties(schema.get(keyword), document, seen)
-    return names
+        inner += schema[union] if is_array(schema.get(union)) else []
+    return names.union(*(_declared_properties(each, document, seen) for each in inner))
 
 
 _VALUE_KEYWORDS: Final = ("default", "examples", "enum", "const")
 _EMPTY: Final = frozenset(("title", "description", "$comment", "deprecated", "readOnly", "writeOnly"))
-_HERE: Final = "urn:fxai:document"
-_REFIT: Final = "Correct the value or the schema."
 
 
 def fitting_findings(tool: str, location: Subschema, document: Any) -> Iterator[Finding]:
     """Yield the values in one schema of a valid document that are invalid for this schema."""
-    if not any(keyword in location.schema for keyword in _VALUE_KEYWORDS):
+    schema, at = location.schema, f"/parameters{location.pointer}"
+    if not any(keyword in schema for keyword in _VALUE_KEYWORDS):
         return
-    at = f"/parameters{location.pointer}"
     faults = _validator(location, document, ())
-    if "default" in location.schema:
-        for fault in faults(location.schema["default"])[:1]:
-            yield RULES["default-misfit"].finding(tool, f"{at}/default", f"bad default: {_fault_text(fault)}", _REFIT)
-    examples = location.schema.get("examples")
-    for index, example in enumerate(examples if is_array(examples) else ()):
-        for fault in faults(example)[:1]:
-            message = f"bad example: {_fault_text(fault)}"
-            yield RULES["example-misfit"].finding(tool, f"{at}/examples/{index}", message, _REFIT)
+    examples = schema.get("examples")
+    values = [("default-misfit", "/default", schema["default"])] if "default" in schema else []
+    values += [("example-misfit", f"/examples/{i}", v) for i, v in enumerate(examples if is_array(examples) else ())]
+    for code, pointer, value in values:
+        for fault in faults(value)[:1]:
+            message = f"bad {code.partition('-')[0]}: {_fault_text(fault)}"
+            yield RULES[code].finding(tool, f"{at}{pointer}", message, "Correct the value or the schema.")
     yield from _enum_findings(tool, at, location, document)
 
 
@@ -469,69 +411,50 @@ def _validator(location: Subschema, document: Any, without: tuple[str, ...]) -> 
     """Return a validator for the schema without the keywords `without`."""
     schema = {keyword: inner for keyword, inner in location.schema.items() if keyword not in without}
     if not set(schema) - _EMPTY - set(_VALUE_KEYWORDS[:2]):
-        return _no_faults
+        return lambda _: ()
+    dialect: Dialect = location.dialect
     text = str({keyword: inner for keyword, inner in schema.items() if keyword not in _VALUE_KEYWORDS})
     if location.pointer and ("$ref" in text or "Ref'" in text):
-        # without one of its keywords, the schema is no longer the target of references in the document
-        return _no_faults if without else _inside(document, location).validate
-    return JsonSchema.trust({"$schema": location.dialect.uri, **schema}).validate
-
-
-def _no_faults(_: Any) -> tuple[Fault, ...]:
-    return ()
-
-
-def _inside(document: Any, location: Subschema) -> JsonSchema:
-    """Return the schema as a separate document that contains the targets of its references."""
-    dialect: Dialect = location.dialect
-    name = str(document.get(dialect.id_keyword) or _HERE)
-    kept = "$defs" if "$defs" in dialect.keywords else "definitions"
-    whole = {**document, "$schema": dialect.uri, dialect.id_keyword: name}
-    return JsonSchema.trust(
-        {"$schema": dialect.uri, "allOf": [{"$ref": f"{name}#{location.pointer}"}], kept: {"document": whole}}
-    )
-
-
-_MEANT: Final = "Change the schema, or turn strict mode off: tool.annotate(Strict, False)."
-_CHECKED: Final = "No action is necessary: fxai validates the arguments with the original schema."
-_APART: Final = "If null has a meaning, use tool.annotate(ExplicitNull, True), or make null the default."
-_ASKED: Final = "Change the schema, or remove Strict from the tool."
+        if without:  # without one of its keywords, the schema is no longer the target of references in the document
+            return lambda _: ()
+        # a separate document that contains the targets of the references
+        name = str(document.get(dialect.id_keyword) or "urn:fxai:document")
+        kept = "$defs" if "$defs" in dialect.keywords else "definitions"
+        whole = {**document, "$schema": dialect.uri, dialect.id_keyword: name}
+        schema = {"allOf": [{"$ref": f"{name}#{location.pointer}"}], kept: {"document": whole}}
+    return JsonSchema.trust({"$schema": dialect.uri, **schema}).validate
 
 
 def strict_findings(subject: Subject) -> Iterator[Finding]:
     """Yield the reasons why tools have no strict form. Skip tools that turn strict mode off."""
-    for entry in subject.entries:
+    for entry in subject.asked:
         whole = is_object(entry.document) and entry.document.get("type") == "object"
-        if not (entry.sound and entry.asked and whole) or entry.tool.get(Strict) is False:
+        if not (entry.sound and whole) or entry.tool.get(Strict) is False:
             continue
-        asked = entry.tool.get(Strict) is True
-        severity: Severity | None = "error" if asked else None
+        asked, name = entry.tool.get(Strict) is True, entry.tool.name
         document = JsonSchema.trust(entry.document)
-        impossible: dict[UnsupportedFeature, list[str]] = {}
-        weakened: dict[Weakening, list[str]] = {}
-        known = _known_keywords(entry, asked=asked)
+        found: dict[UnsupportedFeature | Weakening, list[str]] = {}
         for provider in subject.providers:
             form = strict_form(document, provider.strict, explicit_null=entry.tool.get(ExplicitNull))
-            if isinstance(form, Success):
-                for weak in form.unwrap().weakened:
-                    weakened.setdefault(weak, []).append(provider.name)
+            for about in form.unwrap().weakened if isinstance(form, Success) else form.failure():
+                found.setdefault(about, []).append(provider.name)
+        known = _known_keywords(entry, asked=asked)
+        for about, providers in sorted(found.items(), key=lambda pair: isinstance(pair[0], Weakening)):
+            at, where = f"/parameters{about.pointer}", " and ".join(providers)
+            reason = f"{about.keyword}: {about.reason}" if about.keyword else about.reason
+            if about.keyword in known.get(about.pointer, ()):
+                continue
+            if isinstance(about, Weakening):
+                remedy = "No action is necessary: fxai validates the arguments with the original schema."
+                if about.reason == NULL_LOST:
+                    remedy = "If null has a meaning, use tool.annotate(ExplicitNull, True), or make null the default."
+                message = f"strict mode of {where} cannot enforce this: {reason}"
+                yield RULES["strict-weakened"].finding(name, at, message, remedy)
             else:
-                for feature in form.failure():
-                    impossible.setdefault(feature, []).append(provider.name)
-        for feature, providers in impossible.items():
-            message = f"the tool has no strict form for {' and '.join(providers)}: {_strict_reason(feature)}"
-            at, remedy = f"/parameters{feature.pointer}", _ASKED if asked else _MEANT
-            if feature.keyword not in known.get(feature.pointer, ()):
-                yield RULES["strict-impossible"].finding(entry.tool.name, at, message, remedy, severity)
-        for weak, providers in weakened.items():
-            message = f"strict mode of {' and '.join(providers)} cannot enforce this: {_strict_reason(weak)}"
-            at, remedy = f"/parameters{weak.pointer}", _APART if weak.reason == NULL_LOST else _CHECKED
-            if weak.keyword not in known.get(weak.pointer, ()):
-                yield RULES["strict-weakened"].finding(entry.tool.name, at, message, remedy)
-
-
-def _strict_reason(about: UnsupportedFeature | Weakening) -> str:
-    return f"{about.keyword}: {about.reason}" if about.keyword else about.reason
+                off = "remove Strict from the tool" if asked else "turn strict mode off: tool.annotate(Strict, False)"
+                message = f"the tool has no strict form for {where}: {reason}"
+                severity: Severity | None = "error" if asked else None
+                yield RULES["strict-impossible"].finding(name, at, message, f"Change the schema, or {off}.", severity)
 
 
 def _known_keywords(entry: Entry, *, asked: bool) -> dict[str, set[str]]:
