@@ -24,7 +24,6 @@ from fxai.agents import Inbox, InboxMessage, Memory
 from fxai.agents.draft import Draft
 from fxai.cli.chat_keeper import (
     Keeper,
-    MemoryKeeper,
     StoreKeeper,
     choose_conversation,
     conversation_lines,
@@ -49,6 +48,7 @@ from fxai.effects import EffectOf, Gen, fx
 from fxai.messages import Pending, Prompt, StreamPart, ToolMessage
 from fxai.schema.display import in_line, indent_json, json_line, one_line, quote_name, squeeze
 from fxai.tools import AnyTool
+from fxai.ui.request import LATE_ANSWER
 
 if TYPE_CHECKING:
     from fxai.agents.state import PromptState
@@ -113,7 +113,6 @@ class ChatScreen(TerminalScreen):
 
     @override
     def start(self, agent: str, prompt: str) -> None:
-        """Show the prompt if `echo` is true."""
         if self._echo:
             super().start(agent, prompt)
 
@@ -228,10 +227,10 @@ class ChatSession:
         added = f"{self._ready.agent.name}: {tools} tool{'s' * (tools != 1)}. Type /help to see the commands."
         if not known:
             return f"{added}\n"
-        cut = ""
+        is_cut = False
         if isinstance(self._keeper, StoreKeeper):
-            where, cut = self._keeper.title, f"{_CUT}\n" * self._keeper.is_cut
-        return f"{added} Continuing from {known} messages in {where}.\n{cut}"
+            where, is_cut = self._keeper.describe()
+        return f"{added} Continuing from {known} messages in {where}.\n" + f"{_CUT}\n" * is_cut
 
     def take_up(self) -> bool:
         """Ask about the pending calls of earlier turns, and continue. Return True if everything succeeded.
@@ -248,8 +247,6 @@ class ChatSession:
                 answers, trouble = [], interruption()
             given = [one for one in answers if one.type == "tool-approval-response" and one.unanswered is None]
             if given:
-                from fxai.ui.request import LATE_ANSWER
-
                 late = Prompt((ToolMessage.make(*given),))
                 trouble = self._answer("", lambda _: Prompt.make(LATE_ANSWER), late)
         if trouble is not None:
@@ -517,7 +514,7 @@ def chat(
             added = f"agent {ready.agent.name!r} stores the conversation in its own memory"
             raise wrong_use(added, "Remove --store and --resume.")
         else:
-            keeper = MemoryKeeper(background, StateMemory(own or Memory.in_process(), setting.state))
+            keeper = Keeper(background, StateMemory(own or Memory.in_process(), setting.state))
             background.value_of(close_calls(keeper.memory))
         talk = ChatSession(background, ready, keeper, calm)
         if lines.by_person:

@@ -20,10 +20,9 @@ import os
 import secrets
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import msgspec
 from typing_extensions import override
@@ -39,24 +38,22 @@ from fxai.messages import Pending, Prompt
 from fxai.models import ApprovalKey, ApprovalLedger
 from fxai.schema.display import one_line
 from fxai.storage.private_file import make_folder
-
-if TYPE_CHECKING:
-    from fxai.ui import Conversation, Conversations, ConversationSummary, Turn
-    from fxai.ui.conversation import Ended
+from fxai.ui import Busy, Conversation, Conversations, ConversationSummary, Turn, from_prompt
+from fxai.ui.conversation import Ended
+from fxai.ui.turn import with_signer
 
 OWNER: Final = "local"
 """The owner of the conversations of `fxai chat` and `fxai serve`."""
 
-_MOST_LISTED: Final = 20
-_MOST_NAMED: Final = 5
 
+class Keeper:
+    """A writer of finished turns of a conversation to a memory. Its methods block the main thread.
 
-class Keeper(ABC):
-    """A writer of the turns of a conversation. Its methods block the main thread."""
+    `memory` contains the messages and the state of a stateful prompt.
+    """
 
     def __init__(self, background: BackgroundRunner, memory: StateMemory) -> None:
         self.memory = memory
-        """The memory of the messages and of the state of a stateful prompt."""
         self._value_of = background.value_of
 
     @property
@@ -64,26 +61,11 @@ class Keeper(ABC):
         """The open approvals of earlier turns that the user can still answer."""
         return ()
 
-    @abstractmethod
     def start(self, added: Prompt, late: Prompt = Prompt.empty) -> None:
         """Store the start of a run of a turn: its messages, and late answers to earlier approvals."""
 
-    @abstractmethod
     def end(self, draft: Draft, ended: Ended) -> None:
         """Store the end of a run. A `pending` turn continues. A `failed` turn is removed from the conversation."""
-
-
-@final
-class MemoryKeeper(Keeper):
-    """A keeper that commits finished turns to a memory."""
-
-    @override
-    def start(self, added: Prompt, late: Prompt = Prompt.empty) -> None:
-        """Do nothing, because a memory stores whole turns."""
-
-    @override
-    def end(self, draft: Draft, ended: Ended) -> None:
-        """Commit the turn if it is finished."""
         if ended in ("done", "stopped"):
             kept = self.memory.commit_with(draft.messages, draft.state).and_then(self.memory.save())
             self._value_of(kept.uninterruptible())
@@ -107,32 +89,24 @@ class StoreKeeper(Keeper):
         if id is not None:
             self._hold()
 
-    @property
-    def conversation(self) -> Conversation | None:
-        """The stored conversation, or None before its first turn."""
+    def find(self) -> Conversation | None:
+        """Return the stored conversation, or None before its first turn."""
         return self._value_of(self._stored.find())
 
-    @property
-    def title(self) -> str:
-        """The title of the conversation."""
-        found = self.conversation
-        return repr(one_line("" if found is None else found.title, 60))
-
-    @property
-    def is_cut(self) -> bool:
-        """True if the process of the last turn ended during the turn."""
-        path = () if (found := self.conversation) is None else found.path()
-        return bool(path) and path[-1].ended is None
+    def describe(self) -> tuple[str, bool]:
+        """Return the title, and True if the process of the last turn ended during the turn."""
+        found = self.find()
+        path = () if found is None else found.path()
+        title = repr(one_line("" if found is None else found.title, 60))
+        return title, bool(path) and path[-1].ended is None
 
     @property
     @override
     def left_open(self) -> tuple[Pending, ...]:
-        """The open approvals of earlier turns, such as turns of a page."""
-        return () if (found := self.conversation) is None else found.left_open()
+        return () if (found := self.find()) is None else found.left_open()
 
     def with_key(self, ready: OpenSetting) -> EffectOf[OpenSetting, Any]:
         """Return the setting with the key and the ledger of the store. Another process can then approve a call."""
-        from fxai.ui.turn import with_signer
 
         def add(signer: tuple[ApprovalKey, ApprovalLedger]) -> OpenSetting:
             return msgspec.structs.replace(ready, services=with_signer(*signer, ready.services))
@@ -140,8 +114,6 @@ class StoreKeeper(Keeper):
         return self._stored.store.signer().map(add)
 
     def _hold(self) -> None:
-        from fxai.ui import Busy
-
         def explain(error: Any) -> Any:
             remedy = "Continue it there, or start a new conversation."
             return CliError("another program uses this conversation", remedy) if isinstance(error, Busy) else error
@@ -153,21 +125,18 @@ class StoreKeeper(Keeper):
     @override
     def start(self, added: Prompt, late: Prompt = Prompt.empty) -> None:
         """Store the messages. A turn with only late answers continues the last message of the agent."""
-        from fxai.ui import Turn, from_prompt
-
         self._hold()
-        before = self.conversation
+        before = self.find()
         last = before.path()[-1] if before is not None and before.head is not None else None
         shown = Prompt.empty if len(late) else added
-        user = next((one for one in from_prompt(shown, _new_id) if one.role == "user"), None)
-        message_id = _new_id() if user is not None or last is None else last.message_id
-        self._turn = Turn.make(_new_id(), last and last.id, user, message_id, late + added, time.time())
+        user = next((one for one in from_prompt(shown, lambda: secrets.token_urlsafe(12)) if one.role == "user"), None)
+        message_id = secrets.token_urlsafe(12) if user is not None or last is None else last.message_id
+        self._turn = Turn.make(secrets.token_urlsafe(12), last and last.id, user, message_id, late + added, time.time())
         self._first = self._turn if user is not None or self._first is None else self._first
         self._value_of(self._stored.store.begin(self._stored.id, OWNER, self._turn))
 
     @override
     def end(self, draft: Draft, ended: Ended) -> None:
-        """Store the messages and the state of the run."""
         turn, first = self._turn, self._first
         if turn is None or first is None:
             raise AssertionError("end was called before begin")
@@ -188,18 +157,12 @@ class StoreKeeper(Keeper):
 
     def _message(self, new: Prompt, turn: Turn) -> Any:
         """Return the agent's message as a page shows it. Several runs can contribute to it."""
-        from fxai.ui import from_prompt
-
-        conversation = self.conversation
+        conversation = self.find()
         before = Prompt.empty if conversation is None or turn.parent is None else conversation.history(turn.parent)
         if turn.user is None:  # only the model needs the note about a late answer
             new = Prompt(message for message in new if message.role != "user")
         shown = from_prompt(before + new)
         return msgspec.structs.replace(shown[-1], id=turn.message_id) if shown[-1].role == "assistant" else None
-
-
-def _new_id() -> str:
-    return secrets.token_urlsafe(12)
 
 
 @final
@@ -246,8 +209,6 @@ def store_at(path: str | None) -> Conversations:
 
     A path that ends with .db, .sqlite, or .sqlite3 is a database.
     """
-    from fxai.ui import Conversations
-
     if path is None:
         location = _data_folder() / "chats"
         with refusing(f"cannot store conversations in {location}", "Name another path with --store."):
@@ -255,11 +216,12 @@ def store_at(path: str | None) -> Conversations:
     else:
         location = Path(path)
         folder = location / "conversations"
-        problem = why_unwritable(folder if location.is_dir() else location)
         if location.is_dir() and folder.is_dir():
             problem = None if os.access(location, os.W_OK) else "no permission to write"
-        if location.is_file() and not is_database(location):
+        elif location.is_file() and not is_database(location):
             problem = "the file does not have the suffix of a database"
+        else:
+            problem = why_unwritable(folder if location.is_dir() else location)
         if problem is not None:
             raise wrong_use(f"cannot store conversations in {path}: {problem}", "Name another path.")
     return Conversations.sqlite(location) if is_database(location) else Conversations.files(location / "conversations")
@@ -297,7 +259,7 @@ def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> st
     if len(found) == 1:
         return found[0].id
     added = "no conversation matches" if not found else "several conversations match"
-    some = "; ".join(f"{one_line(one.id, 40)} {one_line(one.title, 40)!r}" for one in found[:_MOST_NAMED])
+    some = "; ".join(f"{one_line(one.id, 40)} {one_line(one.title, 40)!r}" for one in found[:5])
     added += f" {one_line(wanted, 60)!r}" + (f": {some}" if found else "")
     raise wrong_use(added, "Pass an id. To list the ids, run fxai chat --list.")
 
@@ -305,13 +267,12 @@ def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> st
 def conversation_lines(known: Sequence[ConversationSummary]) -> list[str]:
     """Return one line per conversation with its id, the time of its last change, and its title, at most 20."""
     lines: list[str] = []
-    for one in known[:_MOST_LISTED]:
+    for one in known[:20]:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.changed))
         lines.append(f"{one_line(one.id, 40)}  {day}  {one_line(one.title, 60)}")
-    return lines + ([f"and {len(known) - _MOST_LISTED} older ones"] if len(known) > _MOST_LISTED else [])
+    return lines + ([f"and {len(known) - 20} older ones"] if len(known) > 20 else [])
 
 
 def list_conversations(background: BackgroundRunner, store: Conversations) -> Sequence[ConversationSummary]:
     """Return the conversations of the command line, most recently changed first, at most 1,000."""
-    known: Sequence[ConversationSummary] = background.value_of(store.list(OWNER, limit=1000))
-    return known
+    return background.value_of(store.list(OWNER, limit=1000))

@@ -25,7 +25,9 @@ from fxai.cli.run_program import error_of, value_of
 from fxai.cli.screen import Spinner, align, console
 from fxai.cli.target import TargetTools, find_tools, load_tools, open_tools, with_layer
 from fxai.effects import Cause, Gen, Scope, fx
+from fxai.lint.linter import handler_findings, in_order, lint
 from fxai.lint.rule import PROVIDERS, RULES, SEVERITIES, Finding, Severity, Subject, at_least, description_of
+from fxai.lint.structure import document_findings
 from fxai.models import PreparationError
 from fxai.schema import JsonSchema, Schema, SchemaError
 from fxai.schema.data import is_array, is_listed, is_object
@@ -449,8 +451,6 @@ def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> 
         remedy = trouble.remedy or "Correct the definition."
         return 0, (RULES["definition-refused"].finding(None, "", trouble.message, remedy),)
     chosen = [PROVIDERS[name] for name in providers or PROVIDERS]
-    from fxai.lint.linter import in_order, lint
-
     is_plain = offer.source is None and offer.layer is None
     there, answering = (offer, ()) if is_plain else value_of(fx.scoped(_check_handlers(offer)))
     findings = lint(Subject.of(there.tools, there.broken, chosen), "info")
@@ -460,8 +460,6 @@ def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> 
 
 @fx.gen
 def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding, ...]], Any, Scope]:
-    from fxai.lint.linter import handler_findings
-
     there = yield from open_tools(offer)
     findings: tuple[Finding, ...] = ()
     if there.layer is not None:
@@ -476,8 +474,6 @@ def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding,
 
 def _left_out(offer: TargetTools) -> tuple[Finding, ...]:
     """Return findings for entries of a list that are not tools, and for tools without a valid schema."""
-    from fxai.lint.structure import document_findings
-
     broken = (each for name, document in offer.broken.items() for each in document_findings(name, document))
     return (*offer.findings, *broken)
 

@@ -30,7 +30,7 @@ from fxai.effects import Effect, Gen, Layer, Scope, fx
 from fxai.messages import AiError, Prompt
 from fxai.models import CountMethod, FactSource, LanguageModel, ModelFacts, ModelRequest
 from fxai.models.token_count import estimate_request
-from fxai.providers.by_name import from_name
+from fxai.providers.by_name import from_name, provider_names
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.display import json_line, one_line
 from fxai.tools import Toolkit
@@ -145,8 +145,6 @@ class Entry(msgspec.Struct, frozen=True):
 
 def list_models(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
     """Return the models with these names. Without names, return one entry for each provider and server."""
-    from fxai.providers.by_name import provider_names
-
     there = provider_names()
     wanted = names or tuple(f"{name}:{RECENT[name]}" if name in RECENT else name for name in there)
     return tuple(_entry(name, there, alone=not names) for name in wanted)

@@ -63,7 +63,6 @@ class Command(_Whole):
 
     @override
     def invoke(self, ctx: click.Context) -> None:
-        """Run the function of the command, and end the command with its exit code."""
         given = ctx.params
         debug = ctx.meta[DEBUG] = given.pop("debug")
         as_json = self._reports and bool(given.get("as_json", given.get("form") == "json"))
@@ -88,7 +87,6 @@ class Group(_Whole, click.Group):
 
     @override
     def invoke(self, ctx: click.Context) -> None:
-        """Run the command, or show the help."""
         super().invoke(ctx)
         if ctx.invoked_subcommand is None:
             click.echo(ctx.get_help())

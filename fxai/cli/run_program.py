@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Final, Generic, Never, Self, final
 
 import anyio
@@ -190,9 +190,7 @@ class BackgroundRunner:
         self._leaving = self._portal.call(anyio.Event)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self._portal.call(self._leaving.set)
             for running in reversed(self._holding):

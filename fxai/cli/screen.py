@@ -20,7 +20,6 @@ import textwrap
 import time
 from collections.abc import Sequence
 from threading import Lock, Timer
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast, final
 
 import msgspec
@@ -168,7 +167,6 @@ class JsonLines(Presenter):
 
     @override
     def end(self, run: Record) -> None:
-        """Write the closing object."""
         self._write(run.to_data())
 
     def _write(self, data: dict[str, Any]) -> None:
@@ -184,7 +182,6 @@ class AnswerOnly(Presenter):
 
     @override
     def end(self, run: Record) -> None:
-        """Write the answer of a successful run."""
         if run.trouble is None:
             self._out.write(clean(run.text.rstrip("\n")) + "\n")
 
@@ -245,7 +242,6 @@ class TerminalScreen(Presenter):
 
     @override
     def start(self, agent: str, prompt: str) -> None:
-        """Show the agent and the prompt."""
         if self._turn:
             self._print()
         self._turn = 0
@@ -254,7 +250,6 @@ class TerminalScreen(Presenter):
 
     @override
     def part(self, part: StreamPart, turn: int) -> None:
-        """Show a part of the answer."""
         # read for each part, because the user can resize the terminal
         self._width = self._out.width - 1 if self._out.is_terminal else None
         if turn != self._turn:
@@ -267,7 +262,6 @@ class TerminalScreen(Presenter):
 
     @override
     def end(self, run: Record) -> None:
-        """Show the turns, tokens, and time of the run."""
         stopped = run.trouble is not None and run.trouble.code == INTERRUPTED
         if stopped and self._width and self._open is None:
             self._print()  # the terminal wrote ^C on the current line
@@ -400,14 +394,11 @@ def _compact(value: Any) -> str:
     return value if isinstance(value, str) else in_line(value)
 
 
-_PATIENCE: Final = 0.7
-
-
 @final
 class Spinner:
     """A spinner that runs during its block. Other output stays readable."""
 
-    def __init__(self, stderr: TextIO, what: str, *, patience: float = _PATIENCE) -> None:
+    def __init__(self, stderr: TextIO, what: str, *, patience: float = 0.7) -> None:
         self._stderr = stderr
         self._what = what
         self._lock = Lock()
@@ -421,9 +412,7 @@ class Spinner:
             self._timer.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def _show(self) -> None:
@@ -465,9 +454,7 @@ class LoadProgress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def __call__(self, progress: Progress) -> None:

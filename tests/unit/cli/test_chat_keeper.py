@@ -77,7 +77,7 @@ def test_a_turn_that_fails_leaves_the_conversation_as_it_was(name: str, tmp_path
         nothing = fx.run(store.list("local"))
         turn("done")
         turn("failed")
-        found = keeper.conversation
+        found = keeper.find()
         turn("done")
         history = background.value_of(keeper.memory.load())
 
