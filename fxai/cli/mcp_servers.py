@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import partial
 from typing import Any, Final, TextIO
 
 import msgspec
@@ -84,14 +85,10 @@ def serve(
     options: dict[str, Any] = {} if token_env is None else {"token": read_secret(token_env)}
     options |= {"allowed_hosts": hosts} if hosts else {}
     options |= {"allowed_origins": origins} if origins else {}
+    options |= {"name": called, "host": host, "port": port}
     try:
         serving: EffectOf[None, Any, Any] = serve_http(
-            source,
-            name=called,
-            host=host,
-            port=port,
-            on_listening=lambda url: err.write(f"fxai: listening on {url}\n"),
-            **options,
+            source, on_listening=lambda url: err.write(f"fxai: listening on {url}\n"), **options
         )
     except ValueError as error:
         raise wrong_use(str(error), "Correct the option.") from None
@@ -146,8 +143,8 @@ def show_server(
     if as_json:
         about = {name: getattr(info, name) for name in ("name", "version", "protocol_version", "instructions")}
         data = {"server": {**about, "capabilities": dict(info.capabilities)}, **overview_data(offer)}
-        blocked = msgspec.to_builtins(connection.held_back), msgspec.to_builtins(connection.refused)
-        out.write(json_line({**data, "held_back": blocked[0], "refused": blocked[1]}, enc_hook=str))
+        blocked = msgspec.to_builtins({"held_back": connection.held_back, "refused": connection.refused})
+        out.write(json_line({**data, **blocked}, enc_hook=str))
     else:
         screen = console(out, color)
         screen.print(one_line(f"{info.name or server} {info.version}"), style="bold", end="")
@@ -191,20 +188,8 @@ def call_server(
         return fill_form(asked, lines)
 
     with BackgroundRunner() as background:
-
-        def ask(asked: Elicitation) -> EffectOf[ElicitAnswer]:
-            return background.here(lambda: answer(asked))
-
         if lines.by_person and err.isatty():  # otherwise no user would see the question
-            flags["elicit"] = ask
-        return call_one(
-            out,
-            err,
-            lambda: server_tools(server, **flags),
-            tool,
-            params=params,
-            as_json=as_json,
-            plain=plain_text,
-            waiting=waiting,
-            run=background.value_of,
-        )
+            flags["elicit"] = lambda asked: background.here(lambda: answer(asked))
+        shown: dict[str, Any] = {"as_json": as_json, "plain": plain_text, "waiting": waiting}
+        find = partial(server_tools, server, **flags)
+        return call_one(out, err, find, tool, params=params, run=background.value_of, **shown)

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, final
@@ -24,7 +25,7 @@ from fxai.cli.exit import CliError, wrong_use
 from fxai.cli.input import read_prompt
 from fxai.cli.inspect import RECENT
 from fxai.cli.run_program import value_of
-from fxai.cli.screen import LoadProgress, console
+from fxai.cli.screen import LoadProgress, align, console
 from fxai.cli.target import find_tools, load_tools
 from fxai.effects import Effect, Gen, Layer, Scope, fx
 from fxai.messages import AiError, Prompt
@@ -174,15 +175,14 @@ def _entry(name: str, there: tuple[str, ...], *, alone: bool) -> Entry:
     if server is not None:
         return _server_entry(server, model, alone=alone)
     if provider not in there:
-        problem = f"unknown provider {provider!r}"
         guess = _guess(name, there)
         remedy = f"Did you mean {guess}?" if guess else f"Write provider:model with one of: {', '.join(there)}."
-        raise wrong_use(problem, remedy)
+        raise wrong_use(f"unknown provider {provider!r}", remedy)
     if not model and provider in RECENT:
         raise wrong_use(f"missing model in {name!r}", f"Write, for example, {provider}:{RECENT[provider]}.")
     key = _KEYS.get(provider)
-    if provider == "openai" and not _own_server():
-        key = key if key is not None and _has_key(key) else None  # other servers with this API can work without a key
+    if provider == "openai" and not _own_server() and not _has_key(_KEYS["openai"]):
+        key = None  # other servers with this API can work without a key
     state, remedy = _state(provider, model, key)
     facts = _facts_of(provider, model)
     can = _abilities(provider, facts)
@@ -208,10 +208,8 @@ def _server_entry(server: Server, model: str, *, alone: bool) -> Entry:
     name = f"{server.name}:{model}" if model else server.name
     if not model and not alone:
         raise wrong_use(f"missing model in {name!r}", f"Write {name}:MODEL.")
-    strict: Ability = "unknown" if server.supports_strict is None else "yes" if server.supports_strict else "no"
-    schema: Ability = "unknown"
-    if server.supports_schema is not None:
-        schema = "yes" if server.supports_schema else "by a tool"
+    known: dict[bool | None, Ability] = {None: "unknown", True: "yes", False: "no"}
+    schema: Ability = "by a tool" if server.supports_schema is False else known[server.supports_schema]
     if server.schema_models is not None and model:
         schema = "yes" if re.search(server.schema_models, model) else "by a tool"
     state, remedy = _state("openai", model, None)
@@ -220,7 +218,7 @@ def _server_entry(server: Server, model: str, *, alone: bool) -> Entry:
         state, remedy = ("no-key" if variable == server.key else "no-address"), f"set {variable}"
     key = server.key_variable() if server.needs_key or _has_key(server.key_variable()) else None
     facts = facts_at(server, model, "chat", None, elsewhere=True) if model else None
-    can = Abilities("unknown", strict, schema, "unknown", None)
+    can = Abilities("unknown", known[server.supports_strict], schema, "unknown", None)
     return Entry(name, state, remedy, can, key=key or None, facts=facts)
 
 
@@ -251,22 +249,18 @@ def _abilities(provider: str, facts: ModelFacts | None) -> Abilities:
         return Abilities("yes", "yes", "yes", "no", embeds)
     is_known = facts.inputs is not None and (facts.family is not None or facts.like is not None)
     images: Ability = "unknown" if not is_known else "yes" if "image" in (facts.inputs or ()) else "no"
-    tools: Ability = "yes" if facts.function_calls else "no"
-    strict: Ability = "yes" if facts.strict_tools else "no"
-    return Abilities(tools, strict, "yes" if facts.structured_output else "by a tool", images, embeds)
+    structured: Ability = "yes" if facts.structured_output else "by a tool"
+    return Abilities(
+        "yes" if facts.function_calls else "no", "yes" if facts.strict_tools else "no", structured, images, embeds
+    )
 
 
 def _facts_of(provider: str, model: str) -> ModelFacts | None:
     """Return the facts of a provider's model, or None if the model runs in this process."""
-    if provider == "anthropic":
-        from fxai.providers.anthropic import known_models as anthropic_models
-
-        return anthropic_models.facts(model)
-    if provider == "openai":
-        from fxai.providers.openai import known_models as openai_models
-
-        return openai_models.facts(model)
-    return None
+    if provider not in RECENT:
+        return None
+    known: ModelFacts = import_module(f"fxai.providers.{provider}.known_models").facts(model)
+    return known
 
 
 _HEADS: Final = ("MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS", "STATE")
@@ -285,16 +279,12 @@ def show_models(
         out.write(json_line(data))
     else:
         screen = console(out, color)
-        rows = [
-            (one_line(entry.label) + (" (default)" if entry.default else ""), *entry.can.cells, entry.state_text)
-            for entry in entries
-        ]
-        wide = [max(map(len, column)) for column in zip(*(row[:-1] for row in (_HEADS, *rows)), strict=True)]
-        for number, row in enumerate((_HEADS, *rows)):
-            cells = "  ".join(f"{cell:<{size}}" for cell, size in zip(row[:-1], wide, strict=True))
-            screen.print(cells, style="bold" if number == 0 else None, end="  ")
-            fine = number == 0 or entries[number - 1].ok
-            screen.print(row[-1], style=("bold" if number == 0 else "green") if fine else "yellow")
+        names_of = (one_line(entry.label) + (" (default)" if entry.default else "") for entry in entries)
+        rows = [(name, *entry.can.cells, entry.state_text) for name, entry in zip(names_of, entries, strict=True)]
+        for entry, row, line in zip((None, *entries), (_HEADS, *rows), align([_HEADS, *rows]), strict=True):
+            cells = line[: len(line) - len(row[-1])]
+            screen.print(cells, style="bold" if entry is None else None, end="")
+            screen.print(row[-1], style="bold" if entry is None else "green" if entry.ok else "yellow")
         for entry in entries:
             if entry.facts is not None:
                 _facts_table(entry, entry.facts, out, color)
