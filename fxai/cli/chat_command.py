@@ -99,7 +99,6 @@ def slash_command(text: str) -> str | None:
 
 
 _MOST_LINES: Final = 16
-_MOST_CHARACTERS: Final = 1000
 
 
 @final
@@ -129,7 +128,7 @@ class ChatScreen(TerminalScreen):
         self._print(shown, style="yellow")
         lines = squeeze(indent_json(waiting.params)).splitlines()
         self._print("\n".join(f"    {line}" for line in lines))
-        if len(lines) > _MOST_LINES or sum(map(len, lines)) > _MOST_CHARACTERS:
+        if len(lines) > _MOST_LINES or sum(map(len, lines)) > 1000:
             size = f"{len(lines)} lines" if len(lines) > _MOST_LINES else f"{sum(map(len, lines)):,} characters"
             self._print(f"    these are {size}. Make sure that you have seen the first of them.", style="yellow")
 

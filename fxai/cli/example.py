@@ -24,7 +24,6 @@ from fxai.effects import Gen
 from fxai.tools import BoundToolkit, Example, Tool, Toolkit
 from fxai.tools.annotation import Destructive, OpenWorld, Readonly
 
-_SHOWN_BYTES: Final = 2000
 _PLAIN_NAME: Final = re.compile(r"[A-Z]{4,}|[A-Za-z][\w-]*\.(md|txt|toml|py|json|csv|cfg|ini)")
 _MOST_NAMES: Final = 40
 _MOST_CHARACTERS: Final = 800
@@ -210,7 +209,7 @@ def prompts(root: str | Path = ".") -> tuple[str, ...]:
     if not found:
         return listing
     shortest = min(found, key=lambda path: path.stat().st_size)
-    shown = (f"What does {shortest.name} say?",) if shortest.stat().st_size <= _SHOWN_BYTES else ()
+    shown = (f"What does {shortest.name} say?",) if shortest.stat().st_size <= 2000 else ()
     return (f"How many lines are in {found[0].name}?", *listing, *shown)
 
 

@@ -23,10 +23,8 @@ from typing_extensions import TypeVar
 from fxai.effects import Effect, Layer, Service, fx, thread
 from fxai.schema.data import is_array, is_object
 
-_HIDDEN: Final = "(hidden)"
 _PIECE: Final = 2**15
 """The number of characters per search. During a search, no other thread can run."""
-_OVERLAP: Final = 2**12
 _SECRET: Final = ("authorization", "header", "secret", "token", "password", "api_key", "apikey", "credential")
 
 _OPEN: Final = re.compile(
@@ -121,7 +119,7 @@ def redact(data: Any, *, secret: bool = False) -> Any:
         }
     if is_array(data):
         return [redact(value, secret=secret) for value in data]
-    return _HIDDEN if secret and isinstance(data, str) else data
+    return "(hidden)" if secret and isinstance(data, str) else data
 
 
 def is_secret_name(name: str) -> bool:
@@ -136,7 +134,7 @@ def is_secret_name(name: str) -> bool:
 
 def has_secret(text: str) -> bool:
     """Return True if a text probably contains a key, a token, or a password."""
-    pieces = (text[start : start + _PIECE + _OVERLAP] for start in range(0, max(1, len(text)), _PIECE))
+    pieces = (text[start : start + _PIECE + 2**12] for start in range(0, max(1, len(text)), _PIECE))
     return any(map(_shows_secret, pieces))
 
 

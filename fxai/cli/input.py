@@ -36,8 +36,6 @@ from fxai.schema.display import clean, in_line, one_line, quote_name
 if TYPE_CHECKING:
     from fxai.mcp.settings import ElicitAnswer, Elicitation
 
-_PATIENCE: Final = 0.5
-_GLANCE: Final = 0.1
 _LARGEST: Final = 16 * 1024 * 1024
 
 
@@ -51,7 +49,7 @@ def read_stdin(stdin: TextIO | None, *, wait: bool) -> str | None:
         return None
     if not wait:
         try:
-            soon = bool(select.select([stdin], [], [], _PATIENCE)[0])
+            soon = bool(select.select([stdin], [], [], 0.5)[0])
         except (OSError, ValueError):  # `stdin` is not a file; on Windows, not a socket
             soon = not hasattr(stdin, "fileno") or sys.platform != "win32"
         if not soon:
@@ -120,7 +118,7 @@ async def _listen(file: int, heard: Callable[[str], None], is_paused: Callable[[
     while True:
         await anyio.wait_readable(file)
         if is_paused() or os.tcgetpgrp(file) != os.getpgrp():  # a background process must not read the terminal
-            await anyio.sleep(_GLANCE)
+            await anyio.sleep(0.1)
             continue
         read = os.read(file, 4096)
         if not read:
@@ -131,7 +129,6 @@ async def _listen(file: int, heard: Callable[[str], None], is_paused: Callable[[
                 heard(line.decode("utf-8", "replace").strip())
 
 
-_FIRST: Final = "> "
 _NEXT: Final = ". "
 _BLOCK: Final = '"""'
 
@@ -251,7 +248,7 @@ def open_input(stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> Lin
 
 def read_entry(lines: LineInput) -> str | None:
     """Return the next entry, or None at the end of the input. Ctrl-C within an entry discards the entry."""
-    while (line := lines.line(_FIRST)) is not None:
+    while (line := lines.line("> ")) is not None:
         read: list[str] = []
         try:
             if line.strip() == _BLOCK:
@@ -280,7 +277,6 @@ def _drop_typeahead(stdin: TextIO) -> None:
         termios.tcflush(stdin.fileno(), termios.TCIFLUSH)
 
 
-_PAUSE: Final = 0.05  # seconds between the first two interruptions
 _LONGEST_PAUSE: Final = 1.0
 
 
@@ -321,13 +317,12 @@ def _watch(reading: int, main: int, over: threading.Event) -> None:
     while not over.is_set():
         if select.select([reading], [], [], pause)[0]:
             received = set(os.read(reading, 4096)) - {signal.SIGWINCH}
-            pause = _PAUSE if received else pause
+            pause = 0.05 if received else pause
         if pause is not None and not over.is_set():
             signal.pthread_kill(main, signal.SIGWINCH)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-_AGREED: Final = "do you agree? [y]es, [n]o: "
 _VISITED: Final = "did you open the page and finish? [y]es, [n]o: "
 _YES_NO: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 _LONGEST: Final = 160
@@ -343,7 +338,7 @@ def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
 
     declined = ElicitAnswer("decline")
     if asked.url is not None or not asked.fields:
-        typed = lines.answer(_AGREED if asked.url is None else _VISITED)
+        typed = lines.answer("do you agree? [y]es, [n]o: " if asked.url is None else _VISITED)
         agreed = ElicitAnswer("accept", {} if asked.url is None else None)
         return agreed if (typed or "").strip().lower() in ("y", "yes") else declined
     content: dict[str, Any] = {}
@@ -420,7 +415,6 @@ _CHOICES: Final = "y runs the call, n denies it (text after n is the reason), a 
 _WANTED: Final = "result of the call, JSON or text (empty if it failed): "
 _NOBODY: Final = "no user was available to approve it"
 _NO: Final = "the user denied it"
-_NO_RESULT: Final = {"error": "no user ran it"}
 
 
 @final
@@ -518,7 +512,7 @@ def _misunderstanding(typed: str) -> str:
 
 def _result_part(waiting: Pending, text: str) -> ToolResultPart:
     if not text:
-        return waiting.answer(_NO_RESULT, is_failure=True)
+        return waiting.answer({"error": "no user ran it"}, is_failure=True)
     try:
         result: Any = parse_json_unsafe(text)
     except DecodeError:

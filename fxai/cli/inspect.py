@@ -202,8 +202,6 @@ def _show_request(request: dict[str, Any], tools: tuple[AnyTool, ...], out: Text
 
 
 _STRICT: Final = {True: "yes", False: "no", None: "as configured (default: if possible)"}
-_LONGEST_VALUES: Final = 40
-_LONGEST_FACT: Final = 80
 
 
 def overview_data(offer: TargetTools) -> dict[str, Any]:
@@ -287,7 +285,7 @@ def _facts(data: dict[str, Any]) -> list[str]:
     facts = [data["kind"] if own is None else own["id"]]
     for name, value in given.items():  # `--json` shows long values
         stated = "" if value is True else f"={json.dumps(value, ensure_ascii=False)}"
-        facts.append(one_line(name + stated) if len(stated) <= _LONGEST_FACT else f"{name}=…")
+        facts.append(one_line(name + stated) if len(stated) <= 80 else f"{name}=…")
     facts += [f"strict: {_STRICT[data['strict']]}"] if "strict" not in given and own is None else []
     facts += [f"on failure: {data['failure_mode']}"] if data["failure"] is not None else []
     facts += ["needs approval"] if approval is True else ["may need approval"] if isinstance(approval, str) else []
@@ -323,7 +321,7 @@ def type_of(schema: Any) -> str:
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if is_array(values):
         shown = " or ".join(json.dumps(value, ensure_ascii=False) for value in values)
-        return shown if len(shown) <= _LONGEST_VALUES else f"one of {len(values)} values"
+        return shown if len(shown) <= 40 else f"one of {len(values)} values"
     branches = schema.get("anyOf", schema.get("oneOf"))
     if is_array(branches):
         return " or ".join(dict.fromkeys(type_of(branch) for branch in branches))
@@ -486,7 +484,6 @@ def _warn_left_out(offer: TargetTools, err: TextIO) -> bool:
 
 _ELSEWHERE: Final = "Make the layer work on this machine, or remove --layer."
 _LISTED: Final[dict[Severity, int]] = {"error": 20, "warning": 5, "info": 5}
-_EXAMPLES: Final = 3
 _SEVERITY_STYLES: Final[dict[Severity, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -509,7 +506,7 @@ def _show_faults(faults: list[Finding], target: str, out: TextIO, err: TextIO, *
                 screen.print(f": {one_line(fault.message)}. {one_line(fault.remedy)}")
         else:
             more = ". Pass --json to see every location."
-            locations = ", ".join(fault.location for fault in found[:_EXAMPLES])
+            locations = ", ".join(fault.location for fault in found[:3])
             screen.print(f"{len(found)} locations: ", end="")
             screen.print(rule, style=style, end="")
             screen.print(f": {RULES[code].states} For example: {locations}")

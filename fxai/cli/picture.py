@@ -20,13 +20,8 @@ from typing import Final, Literal, TypeAlias
 Protocol: TypeAlias = Literal["kitty", "iterm"]
 """The protocol for pictures: the graphics protocol of kitty, or the inline images of iTerm2."""
 
-_PNG: Final = b"\x89PNG\r\n\x1a\n"
-_LARGEST: Final = 4 * 1024 * 1024
 _MOST_PIXELS: Final = 4096  # per row and per column, so that the unpacked picture fits into the terminal's memory
 _CHUNK: Final = 4096
-_CELL: Final = 10  # pixels, about the width of a character
-_KITTY: Final = ("kitty", "ghostty")
-_ITERM: Final = ("iTerm.app", "WezTerm")
 _MULTIPLEXERS: Final = ("screen", "tmux")
 
 
@@ -35,9 +30,9 @@ def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
     if "TMUX" in environment or "STY" in environment or term.startswith(_MULTIPLEXERS) or environment.get("NO_COLOR"):
         return None
-    if term in ("xterm-kitty", "xterm-ghostty") or "KITTY_WINDOW_ID" in environment or program in _KITTY:
+    if term in ("xterm-kitty", "xterm-ghostty") or "KITTY_WINDOW_ID" in environment or program in ("kitty", "ghostty"):
         return "kitty"
-    return "iterm" if program in _ITERM or environment.get("LC_TERMINAL") == "iTerm2" else None
+    return "iterm" if program in ("iTerm.app", "WezTerm") or environment.get("LC_TERMINAL") == "iTerm2" else None
 
 
 def picture_codes(data: bytes, protocol: Protocol, columns: int) -> str | None:
@@ -47,9 +42,9 @@ def picture_codes(data: bytes, protocol: Protocol, columns: int) -> str | None:
     The data is sent only as base64, so that the terminal cannot read any of it as another code.
     """
     size = _png_size(data)
-    if size is None or len(data) > _LARGEST:
+    if size is None or len(data) > 4 * 1024 * 1024:
         return None
-    width = min(size[0] // _CELL + 1, columns)
+    width = min(size[0] // 10 + 1, columns)
     if protocol == "kitty":
         return "".join(_kitty_codes(b64encode(data).decode(), width))
     about = f"inline=1;size={len(data)};width={width};preserveAspectRatio=1"
@@ -58,7 +53,7 @@ def picture_codes(data: bytes, protocol: Protocol, columns: int) -> str | None:
 
 def _png_size(data: bytes) -> tuple[int, int] | None:
     """Return the width and the height of a PNG picture in pixels, or None if it is too large or not a PNG picture."""
-    if not data.startswith(_PNG) or data[12:16] != b"IHDR" or len(data) < 33:
+    if not data.startswith(b"\x89PNG\r\n\x1a\n") or data[12:16] != b"IHDR" or len(data) < 33:
         return None
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
     return (width, height) if 0 < width <= _MOST_PIXELS and 0 < height <= _MOST_PIXELS else None

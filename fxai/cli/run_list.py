@@ -159,7 +159,6 @@ def reply_of(kind: Answering, given: str | bool | None) -> Reply:
 
 
 _PROGRAM: Final = "a function that receives the name of a run"
-_WORDS: Final[tuple[Answering, ...]] = ("approve", "deny", "again", "unknown")
 
 
 def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
@@ -169,7 +168,7 @@ def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
         question, _, given = pair.partition("=")
         if question in replies:
             raise wrong_use(f"question {question} has two replies", "Pass one reply for each.")
-        word: Answering = next((word for word in _WORDS if word == given), "result")
+        word: Answering = next((word for word in ("approve", "deny", "again", "unknown") if word == given), "result")
         replies[question] = reply_of(word, given if word == "result" else None)
     return replies
 

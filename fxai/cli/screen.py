@@ -186,8 +186,6 @@ class AnswerOnly(Presenter):
             self._out.write(clean(run.text.rstrip("\n")) + "\n")
 
 
-_LONGEST_RESULT: Final = 800
-_LONGEST_PROMPT: Final = 400
 _PIECE: Final = re.compile(r"\n|[^\S\n]*[^\s]+|[^\S\n]+")
 _REASONS: Final = {"length": "it reached the token limit", "content-filter": "the provider's filter stopped it"}
 
@@ -246,7 +244,7 @@ class TerminalScreen(Presenter):
             self._print()
         self._turn = 0
         self._print(f"{one_line(agent)} ", "bold", end="")
-        self._print(one_line(prompt, _LONGEST_PROMPT))
+        self._print(one_line(prompt, 400))
 
     @override
     def part(self, part: StreamPart, turn: int) -> None:
@@ -380,7 +378,7 @@ class TerminalScreen(Presenter):
 
     def _line(self, sign: str, text: str, style: str) -> None:
         self.end_line()
-        line = one_line(text, _LONGEST_RESULT)
+        line = one_line(text, 800)
         if self._width:
             line = textwrap.fill(line, max(20, self._width - 4), subsequent_indent="    ", break_on_hyphens=False)
         self._print(f"  {sign} {line}", style)

@@ -161,7 +161,6 @@ class StateMemory(Memory):
         return self._memory.clear().map(forget)
 
 
-_LEFT: Final = "no user approved or denied it before the conversation continued"
 _UNRUN: Final = "no user ran it before the conversation continued"
 _LINES: Final = (".jsonl", ".ndjson")
 DATABASE: Final = (".db", ".sqlite", ".sqlite3")
@@ -195,7 +194,7 @@ def closing_result(waiting: Pending, stopped: str | None = None) -> ToolResultPa
     if waiting.approval_id is None or stopped is not None:
         failure: ApprovalUnavailable | Interrupted = Interrupted(waiting.name, stopped or _UNRUN)
     else:
-        failure = ApprovalUnavailable(waiting.name, _LEFT)
+        failure = ApprovalUnavailable(waiting.name, "no user approved or denied it before the conversation continued")
     encoded = encode_failure(failure)
     return ToolResultPart(waiting.id, waiting.name, encoded, is_failure=True, dynamic=waiting.dynamic)
 

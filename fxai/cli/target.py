@@ -282,7 +282,6 @@ def _import_error(location: str, raised: BaseException, hint: str = "cannot impo
     return CliError(message, f"Look at {file}:{line}." if file and line else "Correct the code.", cause=raised)
 
 
-_SCHEMAS: Final = ("inputSchema", "input_schema", "parameters")
 _HINTS: Final[dict[str, Annotation[Any]]] = {
     "title": Title,
     "readOnlyHint": Readonly,
@@ -346,7 +345,7 @@ def _listed_tool(name: str, entry: dict[str, Any], broken: dict[str, Any], refus
     if not isinstance(description, str | None):
         refuse(name, "/description", "a string", description, "Correct the list. fxai ignores the description.")
         description = None
-    keyword = next((keyword for keyword in _SCHEMAS if keyword in entry), None)
+    keyword = next((keyword for keyword in ("inputSchema", "input_schema", "parameters") if keyword in entry), None)
     schema = JsonSchema.of({"type": "object"} if keyword else {"type": "object", "properties": {}})
     if keyword is None:
         remedy = "Add an inputSchema. For a tool without parameters, use an object without properties."
