@@ -21,7 +21,6 @@ import click
 from fxai.cli import option
 from fxai.cli.exit import CliError, error_from, report, writable
 from fxai.cli.runs_command import runs
-from fxai.cli.worker_command import worker_command
 
 _MORE: Final = """\b
 To complete commands in your shell (use zsh_source or fish_source for other shells):
@@ -554,5 +553,55 @@ def serve_tools(_: TextIO, err: TextIO, **given: Any) -> bool:
     return serve(err, **given)
 
 
-cli.add_command(worker_command)
+# -- workers
+
+
+_MORE_WORKER: Final = """\b
+Examples:
+  dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:8787
+  fxai worker tcp://127.0.0.1:8786 shop:desk
+  fxai worker tcp://10.0.0.5:8786 shop:desk --threads 64 --resource GPU=1
+  fxai worker tls://10.0.0.5:8786 shop:desk --tls-ca ca.pem --tls-cert worker.pem --tls-key worker.key
+  fxai worker --queue jobs.db shop:desk
+  fxai worker --queue postgresql://ann@db.example.org/jobs shop:desk shop:till
+
+TARGET is the module:name of tools with their handlers: a bound toolkit, a function tool, or a composite. The worker
+builds each TARGET before it accepts calls. A Dask worker also builds other targets at their first call. Python also
+searches the current directory for modules. Ctrl-C lets active calls finish. A second Ctrl-C stops the worker
+immediately.
+
+With --queue, the worker needs no scheduler. It takes calls from a database, where they survive the loss of the program
+and of its workers. You can set the password of a PostgreSQL database with PGPASSWORD or a password file.
+
+Any program that can reach a Dask worker or scheduler can run any code there. Run them in a separate network, or use TLS
+with certificates that only they have.
+
+Exit codes: 0 the cluster released the worker, 1 it could not start, 2 wrong use, 130 and 143 stopped by a signal.
+"""
+
+
+@cli.command(epilog=_MORE_WORKER, work="fxai.cli.worker_command:work")
+@click.argument("arguments", nargs=-1, metavar="[SCHEDULER] [TARGET]...")
+@option.value("--queue PATH_OR_URL", "Work queue: the path of a SQLite database, or postgresql://…")
+@option.value(
+    "--threads N", "Maximum number of active calls.", type=click.IntRange(min=1), default=16, show_default=True
+)
+@option.value("--resource NAME=N", "Resource that calls can reserve. Repeatable.", "resources", multiple=True)
+@option.value("--name NAME", "Name in the cluster. Default: the address of the worker.")
+@option.value("--host NAME", "Address to listen on. Default: the address that reaches SCHEDULER.")
+@option.value("--tls-ca FILE", "Certificates of the authority of the cluster.", type=click.Path())
+@option.value("--tls-cert FILE", "Certificate of this worker.", type=click.Path())
+@option.value("--tls-key FILE", "Key of the certificate.", type=click.Path())
+@option.value(
+    "--grace SECONDS",
+    "Seconds to let active calls finish, and again for their finalizers.",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+)
+@click.option("--telemetry", is_flag=True, help="Trace the calls with the OpenTelemetry providers of the process.")
+def worker() -> None:
+    """Run calls for the Dask cluster of SCHEDULER, such as tcp://127.0.0.1:8786, or for a --queue."""
+
+
 cli.add_command(runs)

@@ -1,14 +1,15 @@
 """The command `fxai serve`. Use it to serve an agent over HTTP with a chat page.
 
->>> ServeArgs(host="0.0.0.0").app_options("desk")
+>>> app_options(host="0.0.0.0")
 Traceback (most recent call last):
 fxai.cli.exit.CliError: --host 0.0.0.0 lets any other machine use the agent. Name the variable of a token with ...
->>> ServeArgs().app_options("desk").page
+>>> app_options().page
 True
 """
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, final
@@ -19,7 +20,7 @@ from fxai.cli.chat_keeper import OWNER, is_database, store_at
 from fxai.cli.exit import CliError, wrong_use
 from fxai.cli.run_program import model_error, value_of
 from fxai.cli.screen import LoadProgress
-from fxai.cli.setting import Setting, open_setting, read_args
+from fxai.cli.setting import open_setting, read_args
 from fxai.cli.target import is_local, read_secret, require_guard
 from fxai.effects import Gen, Layer, Scope, fx
 from fxai.messages import AiError
@@ -27,109 +28,101 @@ from fxai.messages import AiError
 if TYPE_CHECKING:
     from fxai.effects.effect import EffectOf
     from fxai.mcp.settings import ElicitAnswer, Elicitation
-    from fxai.ui import AppOptions, ChatApp, Conversations, Identify, OnLeave, StreamStore
+    from fxai.ui import AppOptions, ChatApp, Conversations, OnLeave, StreamStore
 
 
-@final
-class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of `fxai serve`. `fxai serve --help` describes them."""
+def app_options(
+    *, host: str = "127.0.0.1", token_env: str | None = None, hosts: tuple[str, ...] = (), **more: Any
+) -> AppOptions:
+    """Return the options for `chat_app`, with `more` options of the application.
 
-    host: str = "127.0.0.1"
-    port: int = 8000
-    token_env: str | None = None
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    store: str | None = None
-    on_leave: OnLeave = "continue"
-    ag_ui: bool = False
+    If other machines can reach the server, `token_env` and `hosts` are required.
+    """
+    from fxai.ui import LOOPBACK, AppOptions, StreamOptions
 
-    def app_options(self, title: str) -> AppOptions:
-        """Return the options for `chat_app`."""
-        from fxai.ui import LOOPBACK, AppOptions, StreamOptions
+    if not host.strip():
+        raise wrong_use("--host is empty", "Pass the address to listen on: --host 127.0.0.1")
+    require_guard("--host", host, token_env, hosts, "use the agent")
+    plain = StreamOptions()
 
-        if not self.host.strip():
-            raise wrong_use("--host is empty", "Pass the address to listen on: --host 127.0.0.1")
-        require_guard("--host", self.host, self.token_env, self.hosts, "use the agent")
-        plain = StreamOptions()
+    def error_text(failure: object) -> str:  # only users of this machine read it, who could also read the log
+        return str(model_error(failure)) if isinstance(failure, AiError) else plain.error_text(failure)
 
-        def error_text(failure: object) -> str:  # only users of this machine read it, who could also read the log
-            return str(model_error(failure)) if isinstance(failure, AiError) else plain.error_text(failure)
-
-        return AppOptions(
-            title=title,
-            page=True,
-            stream=StreamOptions(error_text=error_text) if is_local(self.host) and not self.hosts else plain,
-            ag_ui=self.ag_ui,
-            hosts=(*LOOPBACK, *self.hosts),
-            origins=self.origins,
-            on_leave=self.on_leave,
-        )
-
-    def identify(self) -> Identify | None:
-        """Return the function that identifies users by the token, or None without a token."""
-        from fxai.ui import bearer_token
-
-        try:
-            return None if self.token_env is None else bearer_token(read_secret(self.token_env), OWNER)
-        except ValueError as error:
-            raise wrong_use(f"token in {self.token_env} is too short: {error}", "") from None
-
-    @fx.gen
-    def stores(self) -> Gen[tuple[Conversations, StreamStore], Any]:
-        """Return the stores of conversations and streams, in this process, in a directory, or in a SQLite database."""
-        from fxai.ui import Conversations, StreamStore
-
-        if self.store is None:
-            return Conversations.in_process(), StreamStore.in_process()
-        location, conversations = Path(self.store), store_at(self.store)
-        yield from conversations.list(OWNER, limit=1)
-        is_file = is_database(location)
-        return conversations, StreamStore.sqlite(location) if is_file else StreamStore.files(location / "streams")
+    stream = StreamOptions(error_text=error_text) if is_local(host) and not hosts else plain
+    return AppOptions(page=True, stream=stream, hosts=(*LOOPBACK, *hosts), **more)
 
 
-def serve(_: TextIO, err: TextIO, *, target: str | None, **chosen: Any) -> bool:
+def serve(
+    _: TextIO,
+    err: TextIO,
+    *,
+    target: str | None,
+    host: str,
+    port: int,
+    token_env: str | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    store: str | None,
+    on_leave: OnLeave,
+    ag_ui: bool,
+    **chosen: Any,
+) -> bool:
     """Serve an agent until a signal ends the server. Active answers then have time to finish.
 
-    `chosen` are the fields of `ServeArgs` and the parameters of `read_args`.
+    `chosen` are parameters of `read_args`.
     """
     for name in ("starlette", "uvicorn"):
         if find_spec(name) is None:
             raise CliError(f"package {name} is not installed", "Install fxai[ui].")
-    wish = ServeArgs(**{name: chosen.pop(name) for name in ServeArgs.__struct_fields__})
-    options = wish.app_options("")
+    from fxai.hosting import serve_app
+    from fxai.ui import ChatApp, bearer_token
+
+    options = app_options(
+        host=host, token_env=token_env, hosts=hosts, title="", origins=origins, on_leave=on_leave, ag_ui=ag_ui
+    )
     questions = _Questions()
     setting, prompts = read_args(agent=target, elicit=questions.elicit, **chosen)
     options = msgspec.structs.replace(options, suggestions=prompts)
+    try:
+        identify = None if token_env is None else bearer_token(read_secret(token_env), OWNER)
+    except ValueError as error:
+        raise wrong_use(f"token in {token_env} is too short: {error}", "") from None
+
+    def tell(agent: str, url: str) -> None:
+        kept = "in memory until the server stops" if store is None else f"in {store}"
+        sign_in = "The page requires the token. " if token_env is not None else ""
+        err.write(f"fxai: {agent} at {url}/. Conversations: {kept}. {sign_in}Press Ctrl-C to stop.\n")
+
+    @fx.gen
+    def program() -> Gen[None, Any, Scope]:
+        conversations, streams = yield from _stores(store)  # first, so that a damaged store is reported
+        ready = yield from open_setting(setting, loading, None)
+        services: Any = Layer.effect_context(fx.succeed(ready.services))
+        shared: Any = {"conversations": conversations, "streams": streams, "identify": identify, "options": options}
+        app = ChatApp(ready.agent, services, **shared)
+        kit = (yield from ready.tools.now).toolkit
+        own = {tool.name for tool in setting.agent.binding.toolkit}
+        questions.start(app, {tool.name for tool in kit} - own)
+        loading.end()
+        hear = partial(tell, ready.agent.name)
+        yield from serve_app(app, host=host, port=port, lifespan=app.lifespan(), on_listening=hear)
+
     with LoadProgress(err) as loading:
-        value_of(fx.scoped(_program(setting, wish, options, questions, loading, err)))
+        value_of(fx.scoped(program()))
     return True
 
 
 @fx.gen
-def _program(
-    setting: Setting, wish: ServeArgs, options: AppOptions, questions: _Questions, loading: LoadProgress, err: TextIO
-) -> Gen[None, Any, Scope]:
-    from fxai.hosting import serve_app  # requires uvicorn
-    from fxai.ui import ChatApp
+def _stores(path: str | None) -> Gen[tuple[Conversations, StreamStore], Any]:
+    """Return the stores of conversations and streams, in this process, in a directory, or in a SQLite database."""
+    from fxai.ui import Conversations, StreamStore
 
-    identify = wish.identify()
-    conversations, streams = yield from wish.stores()  # before the model loads, so that a damaged store is reported
-    ready = yield from open_setting(setting, loading, None)
-    services: Any = Layer.effect_context(fx.succeed(ready.services))
-    app = ChatApp(
-        ready.agent, services, conversations=conversations, streams=streams, identify=identify, options=options
-    )
-    kit = (yield from ready.tools.now).toolkit
-    own = {tool.name for tool in setting.agent.binding.toolkit}
-    questions.start(app, {tool.name for tool in kit} - own)
-    loading.end()
-
-    def tell(url: str) -> None:
-        kept = "in memory until the server stops" if wish.store is None else f"in {wish.store}"
-        sign_in = "The page requires the token. " if wish.token_env is not None else ""
-        err.write(f"fxai: {ready.agent.name} at {url}/. Conversations: {kept}. {sign_in}Press Ctrl-C to stop.\n")
-
-    yield from serve_app(app, host=wish.host, port=wish.port, lifespan=app.lifespan(), on_listening=tell)
+    if path is None:
+        return Conversations.in_process(), StreamStore.in_process()
+    location, conversations = Path(path), store_at(path)
+    yield from conversations.list(OWNER, limit=1)
+    is_file = is_database(location)
+    return conversations, StreamStore.sqlite(location) if is_file else StreamStore.files(location / "streams")
 
 
 @final

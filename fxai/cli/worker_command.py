@@ -10,65 +10,24 @@ import logging
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from fxai.cli import option
 from fxai.cli.exit import CliError, wrong_use
+from fxai.cli.run_program import value_of
+from fxai.cli.target import see_folder
+from fxai.distributed import ClusterUnavailable, TargetError, WorkerOptions, serve_queue, serve_worker
+from fxai.effects.layer import AnyLayer
+from fxai.storage.job_table import location_of, read_location
 
 if TYPE_CHECKING:
     from distributed.security import Security
 
-    from fxai.distributed import ClusterUnavailable, TargetError, WorkerOptions
-    from fxai.effects.layer import AnyLayer
 
-_MORE: Final = """\b
-Examples:
-  dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:8787
-  fxai worker tcp://127.0.0.1:8786 shop:desk
-  fxai worker tcp://10.0.0.5:8786 shop:desk --threads 64 --resource GPU=1
-  fxai worker tls://10.0.0.5:8786 shop:desk --tls-ca ca.pem --tls-cert worker.pem --tls-key worker.key
-  fxai worker --queue jobs.db shop:desk
-  fxai worker --queue postgresql://ann@db.example.org/jobs shop:desk shop:till
-
-TARGET is the module:name of tools with their handlers: a bound toolkit, a function tool, or a composite. The worker
-builds each TARGET before it accepts calls. A Dask worker also builds other targets at their first call. Python also
-searches the current directory for modules. Ctrl-C lets active calls finish. A second Ctrl-C stops the worker
-immediately.
-
-With --queue, the worker needs no scheduler. It takes calls from a database, where they survive the loss of the program
-and of its workers. You can set the password of a PostgreSQL database with PGPASSWORD or a password file.
-
-Any program that can reach a Dask worker or scheduler can run any code there. Run them in a separate network, or use TLS
-with certificates that only they have.
-
-Exit codes: 0 the cluster released the worker, 1 it could not start, 2 wrong use, 130 and 143 stopped by a signal.
-"""
-
-
-@click.command("worker", cls=option.Command, epilog=_MORE)
-@click.argument("arguments", nargs=-1, metavar="[SCHEDULER] [TARGET]...")
-@option.value("--queue PATH_OR_URL", "Work queue: the path of a SQLite database, or postgresql://…")
-@option.value(
-    "--threads N", "Maximum number of active calls.", type=click.IntRange(min=1), default=16, show_default=True
-)
-@option.value("--resource NAME=N", "Resource that calls can reserve. Repeatable.", "resources", multiple=True)
-@option.value("--name NAME", "Name in the cluster. Default: the address of the worker.")
-@option.value("--host NAME", "Address to listen on. Default: the address that reaches SCHEDULER.")
-@option.value("--tls-ca FILE", "Certificates of the authority of the cluster.", type=click.Path())
-@option.value("--tls-cert FILE", "Certificate of this worker.", type=click.Path())
-@option.value("--tls-key FILE", "Key of the certificate.", type=click.Path())
-@option.value(
-    "--grace SECONDS",
-    "Seconds to let active calls finish, and again for their finalizers.",
-    type=click.FloatRange(min=0),
-    default=30.0,
-    show_default=True,
-)
-@click.option("--telemetry", is_flag=True, help="Trace the calls with the OpenTelemetry providers of the process.")
-def worker_command(_: TextIO, err: TextIO, arguments: tuple[str, ...], queue: str | None, **chosen: Any) -> bool:
-    """Run calls for the Dask cluster of SCHEDULER, such as tcp://127.0.0.1:8786, or for a --queue."""
+def work(_: TextIO, err: TextIO, *, arguments: tuple[str, ...], queue: str | None, **chosen: Any) -> bool:
+    """Run calls for a Dask cluster, or for a queue. `arguments` are the scheduler of the cluster and the targets."""
     return _work(arguments, err, **chosen) if queue is None else _work_for_queue(queue, arguments, err, **chosen)
 
 
@@ -78,10 +37,6 @@ def _work(arguments: tuple[str, ...], err: TextIO, **chosen: Any) -> bool:
     if find_spec("distributed") is None:
         raise CliError("package distributed is not installed", "Install fxai[distributed].")
     import_module("distributed")  # the import sets the level of the log, so import it before the line below
-    from fxai.cli.run_program import value_of
-    from fxai.cli.target import see_folder
-    from fxai.distributed import serve_worker
-
     scheduler, *targets = arguments
     options = _options(targets=tuple(targets), **chosen)
     see_folder(Path.cwd())
@@ -112,11 +67,6 @@ def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen:
     options = _options(targets=targets, **chosen)
     if find_spec("dbos") is None:
         raise CliError("package dbos is not installed", "Install fxai[durable].")
-    from fxai.cli.run_program import value_of
-    from fxai.cli.target import see_folder
-    from fxai.distributed import serve_queue
-    from fxai.storage.job_table import location_of, read_location
-
     try:
         words = location_of(read_location(queue))
     except ValueError as error:
@@ -132,16 +82,12 @@ def _work_for_queue(queue: str, targets: tuple[str, ...], err: TextIO, **chosen:
 
 
 def _explain(failure: ClusterUnavailable | TargetError, remedy: str) -> CliError:
-    from fxai.distributed import TargetError
-
     if isinstance(failure, TargetError):
         return CliError(str(failure), "Name tools with their handlers as module:name.", cause=failure)
     return CliError(str(failure), remedy)
 
 
 def _options(*, resources: tuple[str, ...], telemetry: bool, **chosen: Any) -> WorkerOptions:
-    from fxai.distributed import WorkerOptions
-
     files = {name: chosen.pop(name) for name in ("tls_ca", "tls_cert", "tls_key")}
     wrap = _with_tracer if telemetry else None
     return WorkerOptions(resources=_resources(resources), security=_security(files), wrap=wrap, **chosen)

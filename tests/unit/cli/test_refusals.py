@@ -18,7 +18,7 @@ from fxai.cli.chat_command import slash_command
 from fxai.cli.command import cli
 from fxai.cli.exit import CliError, Outlet, writable
 from fxai.cli.input import Consent, LineInput, PipedInput
-from fxai.cli.serve_command import ServeArgs
+from fxai.cli.serve_command import app_options
 from fxai.messages import AiError, Pending, RateLimitError
 from fxai.tools.type_hints import needed_services
 from tests.kit import needy_targets
@@ -462,7 +462,7 @@ def test_a_program_is_told_that_its_line_was_no_answer(fxai: Run, line: str) -> 
 )
 def test_only_a_server_for_this_machine_shows_the_reason_of_a_failure(hosts: tuple[str, ...], text: str) -> None:
     """A proxy can lead strangers to a host name, so they read the masked text."""
-    options = ServeArgs(hosts=hosts).app_options("")
+    options = app_options(hosts=hosts)
 
     assert options.stream.error_text(AiError("openai", "ask", RateLimitError(retry_after=7.0))) == text
     assert options.stream.error_text(ValueError("secret")) == "An error occurred."
