@@ -46,7 +46,8 @@ from fxai.tools.tool_info import example_faults
 _RENAME = "Rename one of them with tool.rename(…) or toolkit.prefix(…)."
 
 
-def _number(subject: Subject) -> Iterator[Finding]:
+def number_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield a finding if the number of tools is zero, or too large for a provider."""
     number = len(subject.entries)
     if not number:
         remedy = "Name a toolkit, a tool, or an agent with tools."
@@ -59,7 +60,8 @@ def _number(subject: Subject) -> Iterator[Finding]:
             yield RULES["too-many-tools"].finding(None, "", problem, remedy)
 
 
-def _names(subject: Subject) -> Iterator[Finding]:
+def name_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the names of tools that are odd or similar."""
     alike: dict[str, str] = {}
     for entry in subject.entries:
         name = entry.tool.name
@@ -72,7 +74,8 @@ def _names(subject: Subject) -> Iterator[Finding]:
             yield RULES["name-alike"].finding(name, "/name", problem, _RENAME)
 
 
-def _name_changes(subject: Subject) -> Iterator[Finding]:
+def sent_name_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the names of tools that a provider receives in another form."""
     for entry in subject.entries:
         tool = entry.tool
         if tool.provider is not None:
@@ -91,7 +94,8 @@ def _name_changes(subject: Subject) -> Iterator[Finding]:
                 yield RULES["name-renamed"].finding(tool.name, "/name", f"fxai sends {where} the name {wire!r}", remedy)
 
 
-def _collisions(subject: Subject) -> Iterator[Finding]:
+def collision_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the tools that have the same name in a request."""
     clashes: dict[tuple[str, str, str], list[str]] = {}
     for provider in subject.providers:
         meant: dict[str, str] = {}
@@ -107,7 +111,8 @@ def _collisions(subject: Subject) -> Iterator[Finding]:
         yield RULES["name-collision"].finding(name, "/name", problem, _RENAME)
 
 
-def _descriptions(subject: Subject) -> Iterator[Finding]:
+def wording_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the descriptions of tools that are missing, repeated, or too long."""
     first: dict[str, str] = {}
     for entry in subject.asked:
         name, text = entry.tool.name, entry.description.strip()
@@ -125,7 +130,8 @@ def _descriptions(subject: Subject) -> Iterator[Finding]:
                 yield RULES["description-too-long"].finding(name, "/description", message, remedy)
 
 
-def _missing_descriptions(subject: Subject) -> Iterator[Finding]:
+def parameter_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the parameters without a description."""
     for entry in subject.asked:
         remedy = 'Add "description": "…".'
         if entry.derived:
@@ -152,7 +158,8 @@ def _has_description(schema: Any, document: Any) -> bool:
     return any(is_object(branch) and _has_description(branch, document) for union in unions for branch in union)
 
 
-def _annotations(subject: Subject) -> Iterator[Finding]:
+def annotation_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the annotations that contradict each other."""
     for tool in (entry.tool for entry in subject.entries):
         if tool.get(Readonly) is True and Destructive in tool.annotations and tool.get(Destructive) is True:
             message = "the tool changes nothing (Readonly) but can destroy data (Destructive)"
@@ -160,7 +167,8 @@ def _annotations(subject: Subject) -> Iterator[Finding]:
             yield RULES["annotation-contradiction"].finding(tool.name, at, message, "Remove one of the annotations.")
 
 
-def _examples(subject: Subject) -> Iterator[Finding]:
+def example_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the examples of calls that are invalid."""
     remedy = "Correct the example. Models learn from it, and anthropic rejects requests with invalid examples."
     for entry in subject.entries:
         tool = entry.tool
@@ -176,7 +184,8 @@ def _examples(subject: Subject) -> Iterator[Finding]:
                 yield RULES["input-example-misfit"].finding(tool.name, at, message, remedy)
 
 
-def _options(subject: Subject) -> Iterator[Finding]:
+def option_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the options for unknown providers."""
     known = (*PROVIDERS, *OTHERS)
     for entry in subject.entries:
         for name in entry.tool.provider_options:
@@ -188,7 +197,8 @@ def _options(subject: Subject) -> Iterator[Finding]:
                 yield RULES["provider-unknown"].finding(entry.tool.name, at, message, remedy)
 
 
-def _cache_marks(subject: Subject) -> Iterator[Finding]:
+def cache_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the cache marks that a provider does not accept."""
     for provider in subject.providers:
         loaded = [entry for entry in subject.entries if not _effective(entry, provider, DeferLoading)]
         marked = [entry.tool.name for entry in loaded if _effective(entry, provider, CacheControl) is not None]
@@ -201,7 +211,8 @@ def _cache_marks(subject: Subject) -> Iterator[Finding]:
             yield RULES["cache-marks"].finding(name, "/annotations/cache_control", message, remedy)
 
 
-def _deferred_tools(subject: Subject) -> Iterator[Finding]:
+def deferral_findings(subject: Subject) -> Iterator[Finding]:
+    """Yield the deferred tools that no tool search can find."""
     for provider in subject.providers:
         tools = [entry.tool for entry in subject.entries]
         hosted = (tool.provider.id for tool in tools if tool.provider is not None)
@@ -223,9 +234,9 @@ def _effective(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
 
 
 _CHECKS: Final = (
-    *(_number, _names, _name_changes, _collisions, _descriptions, _missing_descriptions),
+    *(number_findings, name_findings, sent_name_findings, collision_findings, wording_findings, parameter_findings),
     *(structure_findings, strict_findings),
-    *(_annotations, _examples, _options, _cache_marks, _deferred_tools),
+    *(annotation_findings, example_findings, option_findings, cache_findings, deferral_findings),
 )
 
 

@@ -41,15 +41,8 @@ def _number(schema: JsonObject, keyword: str) -> float | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _count_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
-    for noun in ("Length", "Items", "Properties", "Contains"):
-        least, most = f"min{noun}", f"max{noun}"
-        low, high = _number(schema, least), _number(schema, most)
-        if low is not None and high is not None and low > high:
-            yield least, f"{least} {low} is greater than {most} {high}"
-
-
-def _number_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
+def number_contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield contradictions between the bounds of numbers."""
     given = _number(schema, "multipleOf")
     step = _exact(given) if given is not None and given > 0 else None
     if schema.get("type") == "integer":  # the valid numbers are the integers among the multiples
@@ -78,22 +71,27 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def _property_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
+def size_contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield contradictions between lengths and numbers of properties or items."""
+    for noun in ("Length", "Items", "Properties", "Contains"):
+        low, high = _number(schema, f"min{noun}"), _number(schema, f"max{noun}")
+        if low is not None and high is not None and low > high:
+            yield f"min{noun}", f"min{noun} {low} is greater than max{noun} {high}"
     properties: JsonObject = schema["properties"] if is_object(schema.get("properties")) else {}
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []
-    most = _number(schema, "maxProperties")
+    most, least = _number(schema, "maxProperties"), _number(schema, "minProperties")
     if most is not None and len(required) > most:
         yield "maxProperties", f"{len(required)} properties are required, but maxProperties is {most}"
     for name in required:
         if isinstance(name, str) and properties.get(name) is False:
             yield "required", f"{name!r} is required, but its schema is false"
-    least = _number(schema, "minProperties")
     closed = schema.get("additionalProperties") is False and not schema.get("patternProperties")
     if closed and least is not None and least > len(properties):
         yield "minProperties", f"the schema allows only {len(properties)} properties, but minProperties is {least}"
 
 
-def _item_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
+def value_contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield contradictions between the values that keywords list or exclude."""
     if schema.get("enum") == []:
         yield "enum", "the enum is empty"
     if schema.get("not") in (True, {}):
@@ -102,6 +100,11 @@ def _item_bounds(schema: JsonObject) -> Iterator[tuple[str, str]]:
     values = items.get("enum") if is_object(items) and "prefixItems" not in schema else None
     if least is not None and schema.get("uniqueItems") is True and is_array(values) and len(values) < least:
         yield "minItems", f"the items are unique and have {len(values)} values, but minItems is {least}"
+    # the schema and its allOf can have no type in common
+    parts: list[Any] = [schema, *(schema["allOf"] if is_array(schema.get("allOf")) else ())]
+    stated = [{*names, *(["integer"] if "number" in names else [])} for names in map(_types_of, parts) if names]
+    if stated and not set.intersection(*stated):
+        yield "allOf", "the schemas in allOf and the other keywords have no type in common"
 
 
 def _types_of(schema: Any) -> list[str]:
@@ -110,15 +113,8 @@ def _types_of(schema: Any) -> list[str]:
     return [] if types is None else [str(name) for name in (types if is_array(types) else [types])]
 
 
-def _type_conflict(schema: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield a reason if the schema and its allOf have no type in common."""
-    parts: list[Any] = [schema, *(schema["allOf"] if is_array(schema.get("allOf")) else ())]
-    stated = [{*names, *(["integer"] if "number" in names else [])} for names in map(_types_of, parts) if names]
-    if stated and not set.intersection(*stated):
-        yield "allOf", "the schemas in allOf and the other keywords have no type in common"
-
-
-def _pattern_length(schema: JsonObject) -> Iterator[tuple[str, str]]:
+def pattern_contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield contradictions between a pattern and the bounds of the length."""
     pattern, low, high = schema.get("pattern"), _number(schema, "minLength"), _number(schema, "maxLength")
     if not isinstance(pattern, str) or (low is None and high is None):
         return
@@ -132,7 +128,7 @@ def _pattern_length(schema: JsonObject) -> Iterator[tuple[str, str]]:
 
 def contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield each reason why no value is valid, as a keyword and a text."""
-    kinds = (_count_bounds, _number_bounds, _property_bounds, _item_bounds, _type_conflict, _pattern_length)
+    kinds = (size_contradictions, number_contradictions, value_contradictions, pattern_contradictions)
     return chain.from_iterable(kind(schema) for kind in kinds)
 
 
