@@ -64,7 +64,13 @@ def caller() -> Callable[[Callable[[], object]], bool]:
     else:
         from asyncio import get_running_loop
 
-        call = get_running_loop().call_soon_threadsafe
+        loop = get_running_loop()
+
+        def call(f: Callable[[], object]) -> object:
+            with suppress(RuntimeError):
+                if get_running_loop() is loop:
+                    return loop.call_soon(f)  # the other method also writes to a socket
+            return loop.call_soon_threadsafe(f)
 
     def call_soon(f: Callable[[], object]) -> bool:
         try:

@@ -94,16 +94,21 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = _Sending(send)
 
-        async def until_gone(scope: anyio.CancelScope) -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            scope.cancel()
+        async def watch(reading: anyio.CancelScope) -> None:
+            """Send a comment after each silent period, until the client disconnects."""
+            while True:
+                before = sending.sent
+                with anyio.move_on_after(self._heartbeat):
+                    while (await receive())["type"] != "http.disconnect":
+                        pass
+                    return reading.cancel()
+                if sending.sent == before and not sending.lock.locked():
+                    await sending.send(_BEAT)
 
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(until_gone, group.cancel_scope)
-                group.start_soon(sending.beat, self._heartbeat)
+                group.start_soon(watch, group.cancel_scope)
                 async with self._events.iterate() as batches:
                     async for batch in batches:
                         await sending.send(batch)
@@ -125,13 +130,6 @@ class _Sending(msgspec.Struct, eq=False):
         async with self.lock:
             self.sent += 1
             await self.to_client({"type": "http.response.body", "body": body, "more_body": more})
-
-    async def beat(self, seconds: float) -> None:
-        while True:
-            before = self.sent
-            await anyio.sleep(seconds)
-            if self.sent == before:
-                await self.send(_BEAT)
 
 
 _A = TypeVar("_A")

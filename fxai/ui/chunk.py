@@ -406,23 +406,35 @@ def encode_with(parts: StreamOf[Any, Any, _R], make: Callable[[], PartEncoder]) 
     def produce(emit: Callable[[dict[str, Any]], EffectOf[None]]) -> AnyEffect:
         encoder = make()
 
-        def send(some: list[dict[str, Any]]) -> AnyEffect:
-            return emit(some[0]) if len(some) == 1 else Generate(send_each, (some,), {})
-
-        def send_each(some: list[dict[str, Any]]) -> Generator[AnyEffect, Any, None]:
-            for one in some:
-                yield emit(one)
-
         def end(cause: Cause[Any]) -> AnyEffect:
-            if cause.interrupted:
-                return FailCause(cause)
-            return send(encoder.error(next(iter(cause.failures), None) or cause.squash()))
+            return FailCause(cause) if cause.interrupted else _emit_each(encoder.error(error_of(cause)), emit)
 
-        def run() -> Generator[AnyEffect, Any, None]:
-            yield send(encoder.start())
-            yield parts.for_each(lambda part: send(encoder.encode(part)))
-            yield send(encoder.finish())
-
-        return Fold(Generate(run, (), {}), end, Succeed)
+        return Fold(encode_each(parts, encoder, emit), end, Succeed)
 
     return stream_steps(produce)
+
+
+def error_of(cause: Cause[Any]) -> object:
+    """Return the error that an encoder receives: the first typed failure of a cause, or its defect."""
+    return next(iter(cause.failures), None) or cause.squash()
+
+
+def encode_each(
+    parts: StreamOf[Any, Any, _R], encoder: PartEncoder, emit: Callable[[dict[str, Any]], AnyEffect]
+) -> EffectOf[None, Any, _R]:
+    """Return the effect that calls `emit` with the data of each part, from the first to the last data."""
+
+    def run() -> Generator[AnyEffect, Any, None]:
+        yield _emit_each(encoder.start(), emit)
+        yield parts.for_each(lambda part: _emit_each(encoder.encode(part), emit))
+        yield _emit_each(encoder.finish(), emit)
+
+    return Generate(run, (), {})
+
+
+def _emit_each(some: list[dict[str, Any]], emit: Callable[[dict[str, Any]], AnyEffect]) -> AnyEffect:
+    def run() -> Generator[AnyEffect, Any, None]:
+        for one in some:
+            yield emit(one)
+
+    return emit(some[0]) if len(some) == 1 else Generate(run, (), {})

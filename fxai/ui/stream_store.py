@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Never, TypeAlias, final
 
 import msgspec
@@ -29,9 +31,11 @@ from fxai.effects.concurrency import fork, race
 from fxai.effects.constructor import fail
 from fxai.effects.effect import AwaitValue, Effect, EffectOf, Fetch, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
+from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope, acquire_release
 from fxai.effects.service import Clock, Service
 from fxai.effects.stream import StreamOf
+from fxai.effects.thread import caller
 from fxai.effects.waker import Waker
 from fxai.ui.chunk import DONE
 from fxai.ui.signal import Signal
@@ -94,10 +98,9 @@ class StreamWriter(ABC):
             StreamStoreError: If the stream is larger than the store allows.
         """
 
-    @property
     @abstractmethod
-    def signals(self) -> StreamOf[Signal, Never, None]:
-        """The signals to the turn, each once, as they arrive. The stream never ends."""
+    def listen(self, take: Callable[[Signal], None]) -> Effect[None, Never, Scope]:
+        """Call `take` with each signal to the turn, once, on the event loop of this program, until the scope closes."""
 
     @property
     @abstractmethod
@@ -248,14 +251,14 @@ class _Live(msgspec.Struct, eq=False):
     most_ahead: int | None
     events: list[bytes] = []
     has_ended: bool = False
-    signals: list[Signal] = []
+    signals: deque[Signal] = msgspec.field(default_factory=deque[Signal])
     copied: int = 0  # number of events that other processes can read
     size: int = 0
     locations: dict[object, int] = {}  # position of each reader
     had_reader: bool = False
     of_events: _Bell = msgspec.field(default_factory=_Bell)  # new events, or the end
     of_readers: _Bell = msgspec.field(default_factory=_Bell)  # a reader that read or disconnected
-    of_signals: _Bell = msgspec.field(default_factory=_Bell)
+    on_signal: Callable[[], object] | None = None  # takes the signals; any thread can call it
 
     def add(self, events: Sequence[bytes]) -> bool:
         """Add events. Return False if the stream would be too large."""
@@ -330,22 +333,29 @@ class _Writer(StreamWriter):
 
         return Suspend(write)
 
-    @property
     @override
-    def signals(self) -> StreamOf[Signal, Never, None]:
-        live = self._live
+    def listen(self, take: Callable[[Signal], None]) -> Effect[None, Never, Scope]:
+        live, look = self._live, self._look
 
-        def take(_: None) -> EffectOf[tuple[Signal, None]]:
-            return live.of_signals.until(lambda: bool(live.signals)).map(lambda _: (live.signals.pop(0), None))
+        def take_all() -> None:
+            while live.signals and live.on_signal is not None:
+                take(live.signals.popleft())
 
-        here: StreamOf[Signal, Never, None] = StreamOf.unfold(None, take)
-        look = self._look
+        def start() -> None:
+            live.on_signal = partial(caller(), take_all)
+            take_all()
+
+        def stop() -> None:
+            live.on_signal = None
+
+        def take_each(signals: list[Signal]) -> None:
+            for signal in signals:
+                take(signal)
+
+        here = acquire_release(Sync(start), lambda _: Sync(stop))
         if look is None:
             return here
-        elsewhere: StreamOf[list[Signal], Never, None] = StreamOf.unfold(
-            None, lambda _: look().map(lambda signals: (signals, None))
-        )
-        return here.merge(elsewhere.flat_map(StreamOf.from_iterable))
+        return here.and_then(fork(look().map(take_each).repeat(Schedule.forever()))).as_(None)
 
     @property
     @override
@@ -479,7 +489,8 @@ class _Streams(StreamStore):
                     return Succeed(False)
                 return self._shared.signal(conversation_id, signal).map_error(_failure(conversation_id, "signal"))
             live.signals.append(signal)
-            live.of_signals.ring()
+            if live.on_signal is not None:
+                live.on_signal()
             return Succeed(True)
 
         return Suspend(send)

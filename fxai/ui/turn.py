@@ -25,6 +25,7 @@ import logging
 import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 import anyio
@@ -38,7 +39,7 @@ from fxai.agents.inbox import Inbox, InboxMessage
 from fxai.agents.state import PromptState
 from fxai.agents.stateful import StatefulPrompt
 from fxai.effects.cause import Cause, Exit, Failed
-from fxai.effects.concurrency import for_each, race
+from fxai.effects.concurrency import cut, for_each, fork
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
@@ -53,7 +54,7 @@ from fxai.effects.effect import (
     Suspend,
     Sync,
 )
-from fxai.effects.runtime import Runtime
+from fxai.effects.runtime import Runtime, run_sync
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock, Reference
 from fxai.effects.stream import StreamOf
@@ -64,7 +65,7 @@ from fxai.messages.prompt import Prompt
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.handler import in_threads
-from fxai.ui.chunk import Chunk, ChunkEncoder, DataPart, StreamOptions, encode_stream, to_event
+from fxai.ui.chunk import Chunk, ChunkEncoder, DataPart, StreamOptions, encode_each, error_of, to_event
 from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.conversation_store import Busy, ConversationError, Conversations
 from fxai.ui.message_builder import ChunkError, MessageBuilder
@@ -341,28 +342,25 @@ class _Running:
         self._draft = Draft(run.turn.history, run.turn.state, run.late)
         self._draft.start(run.turn.added)
         self._builder = MessageBuilder(run.record.message_id, run.before)
-        self._encoder = ChunkEncoder(run.options)
+        self._encoder = ChunkEncoder(run.options, message_id=run.record.message_id, earlier=self._earlier_calls())
         self.page: _TurnPage = _TurnPage(self._show)
         self._inbox = Inbox.in_process(capacity=_MOST_MESSAGES, on_join=self._note_joined)
-        self._has_failed = False
         self._shown: Any = msgspec.UNSET  # the last state that the page received
         self._last: tuple[Chunk, ...] = ()  # the last chunks, after the turn is saved
         self._last_sent = False
+        self._answering: anyio.CancelScope | None = None  # the scope of the answer, after its start
+        self._stopping: str | None = None  # the reason of a stop
 
     def execute(self) -> AnyEffect:
         parts = StreamOf.suspend(lambda: answer_parts(self._run.answerer, self._run.turn, self._draft))
-        noted = parts.on_exit(self._note_end)
-        chunks = encode_stream(
-            noted, self._run.options, message_id=self._run.record.message_id, earlier=self._earlier_calls()
-        )
         answering = Local(
-            chunks.for_each(self._send), lambda context: context.put(ChatPage, self.page).put(Inbox, self._inbox)
+            encode_each(parts, self._encoder, self._send).catch_cause(self._fail_answer),
+            lambda context: context.put(ChatPage, self.page).put(Inbox, self._inbox),
         )
-        signals = self._run.writer.signals.tap(self._take)
-        stopping: AnyEffect = signals.filter(lambda signal: isinstance(signal, Stop)).first().as_(STOPPED)
+        listening: AnyEffect = self._run.writer.listen(self._take)
         if self._run.on_leave != "continue":
-            stopping = race(stopping, self._run.writer.left.as_(LEFT))
-        ends: AnyEffect = race(answering.exit(), stopping)
+            listening = listening.and_then(fork(self._run.writer.left.map(lambda _: self._cancel(LEFT))))
+        ends: AnyEffect = scoped(listening.and_then(cut(answering, self._hold, Stop()))).exit()
 
         def close(_: Exit[Any, Any]) -> AnyEffect:  # saves the messages so far if the run was cancelled
             return self._stop(SHUT_DOWN).and_then(self._write_last(wait=False)).exit()
@@ -414,9 +412,6 @@ class _Running:
             self._draft.end()
             is_pending = bool((self._run.turn.history + self._draft.messages).pending)
             return self._keep("pending" if is_pending else "done", (chunk,))
-        if chunk["type"] == "error" and self._has_failed:
-            self._draft.stop(FAILED)
-            return self._keep("failed", (*self._close_calls(FAILED), chunk))
         try:
             self._builder.add(chunk)
         except ChunkError as error:  # skip only the invalid chunk
@@ -428,29 +423,45 @@ class _Running:
         (chunk,) = self._encoder.encode(data)
         return Suspend(lambda: self._send(chunk))
 
-    def _note_end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
-        """Note the end of the answer. If it failed, its error chunk is the last chunk."""
-        if not isinstance(exit_, Failed) or exit_.cause.interrupted:
-            return Succeed(None)
-        self._has_failed = True
-        return Sync(lambda: log_failure(self._run.turn.id, self._run.turn.conversation, exit_.cause))
+    def _fail_answer(self, cause: Cause[Any]) -> AnyEffect:
+        """Save the turn of a failed answer. Pass on an interruption, and a failure of a store."""
+        if cause.interrupted or any(isinstance(one, ConversationError | StreamStoreError) for one in cause.failures):
+            return FailCause(cause)
+        log_failure(self._run.turn.id, self._run.turn.conversation, cause)
+        self._draft.stop(FAILED)
+        return self._keep("failed", (*self._close_calls(FAILED), *self._encoder.error(error_of(cause))))
 
-    # -- the end
+    # -- signals
 
-    def _take(self, signal: Signal) -> EffectOf[None]:
+    def _take(self, signal: Signal) -> None:
         if isinstance(signal, UserReply):
-            return Sync(lambda: self.page.answer(signal))
-        if isinstance(signal, SentMessage):
-            return Suspend(lambda: self._send_to_run(signal))
-        return Succeed(None)
+            self.page.answer(signal)
+        elif isinstance(signal, SentMessage):
+            self._send_to_run(signal)
+        else:
+            self._cancel(STOPPED)
 
-    def _send_to_run(self, message: SentMessage) -> EffectOf[None]:
+    def _send_to_run(self, message: SentMessage) -> None:
         read = Prompt.from_data(message.prompt)
         known = {one.id for one in self._inbox.left}
         if not isinstance(read, Success) or message.id in known or len(known) >= _MOST_MESSAGES:
-            return Succeed(None)  # the client reads that the message did not join
+            return  # the client reads that the message did not join
         send = self._inbox.steer if message.delivery == "steer" else self._inbox.queue
-        return send(read.unwrap(), id=message.id)
+        run_sync(send(read.unwrap(), id=message.id))
+
+    def _cancel(self, reason: str) -> None:
+        """Stop the answer for a reason, also if it has not started. Only the first reason counts."""
+        self._stopping = self._stopping or reason
+        if self._answering is not None:
+            self._answering.cancel()
+
+    def _hold(self, answering: anyio.CancelScope) -> AbstractAsyncContextManager[None]:
+        self._answering = answering
+        if self._stopping is not None:
+            answering.cancel()
+        return nullcontext()
+
+    # -- the end
 
     def _note_joined(self, joined: tuple[InboxMessage, ...]) -> EffectOf[None]:
         """Add messages to the draft, and tell the page that they joined the run."""
@@ -459,15 +470,13 @@ class _Running:
         texts = [{"id": one.id, "text": "\n".join(message.text for message in one.messages)} for one in joined]
         return for_each(texts, lambda one: self._show(DataPart("joined", one, one["id"]))).or_die().as_(None)
 
-    def _end(self, ended: Exit[Any, Any] | str) -> AnyEffect:
-        """End the turn after the answer ended, or after a stop with the reason `ended`."""
-        if isinstance(ended, str):
-            return self._stop(ended).and_then(self._write_last(wait=True))
+    def _end(self, ended: Exit[Any, Any]) -> AnyEffect:
+        """End the turn after the answer ended, or after a stop."""
         if not isinstance(ended, Failed):
             return self._write_last(wait=True)
-        unkept = any(isinstance(one, ConversationError | StreamStoreError) for one in ended.cause.failures)
-        failed: AnyEffect = FailCause(ended.cause) if unkept or not self._has_failed else Succeed(None)
-        return self._fail(ended.cause).and_then(self._write_last(wait=False)).and_then(failed)
+        if self._stopping is not None and any(isinstance(one, Stop) for one in ended.cause.failures):
+            return self._stop(self._stopping).and_then(self._write_last(wait=True))
+        return self._fail(ended.cause).and_then(self._write_last(wait=False)).and_then(FailCause(ended.cause))
 
     def _stop(self, reason: str) -> AnyEffect:
         if self._last:

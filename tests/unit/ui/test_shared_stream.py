@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import anyio
 import pytest
 
 from fxai import Gen, fx
@@ -142,6 +143,20 @@ def test_a_second_store_waits_for_a_turn_that_is_silent(tmp_path: Path) -> None:
 # -- signals
 
 
+@fx.gen
+def _signals(writer: StreamWriter, number: int) -> Gen[list[Any], Any]:
+    found: list[Any] = []
+    arrived = anyio.Event()
+
+    def take(signal: Signal) -> None:
+        found.append(signal)
+        if len(found) == number:
+            arrived.set()
+
+    yield from fx.scoped(writer.listen(take).and_then(fx.wait(arrived.wait))).timeout(20)
+    return found
+
+
 def test_a_second_store_signals_a_turn(make: Make, backend: Backend) -> None:
     """It is told that somebody takes the signal; each comes once and in order, before and after the first look."""
     first, second = make(), make()
@@ -151,12 +166,12 @@ def test_a_second_store_signals_a_turn(make: Make, backend: Backend) -> None:
     def play() -> Gen[tuple[list[bool], list[Any], list[Any]], Any, Scope]:
         writer = yield from first.open("c1", "t1")
         taken: list[bool] = yield from fx.for_each(sent, lambda signal: second.signal("c1", signal))
-        got = yield from writer.signals.take(3).collect().timeout(20)
-        waiting = yield from fx.fork(writer.signals.take(2).collect().timeout(20))
+        got = yield from _signals(writer, 3)
+        waiting = yield from fx.fork(_signals(writer, 2))
         yield from second.signal("c1", UserReply("q3", "cancel"))
         yield from fx.sleep(0.3)
         yield from second.signal("c1", Stop())
-        return taken, list(got), list((yield from waiting.join()))
+        return taken, got, (yield from waiting.join())
 
     taken, got, more = _run(play(), backend)
 
@@ -175,7 +190,7 @@ def test_signals_to_a_turn_that_has_ended_reach_no_other(make: Make) -> None:
         late = yield from second.signal("c1", Stop())
         writer = yield from first.open("c1", "t2")
         yield from second.signal("c1", UserReply("q2", "decline"))
-        return late, list((yield from writer.signals.take(1).collect().timeout(20)))
+        return late, (yield from _signals(writer, 1))
 
     assert _run(play()) == (False, [UserReply("q2", "decline")])
 
