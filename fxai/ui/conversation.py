@@ -73,7 +73,6 @@ class Turn(msgspec.Struct, frozen=True):
         return hash(self.id)
 
 
-@final
 class ConversationSummary(msgspec.Struct, frozen=True):
     """The information about a conversation in a list."""
 
@@ -90,19 +89,9 @@ class ConversationSummary(msgspec.Struct, frozen=True):
 
 
 @final
-class Conversation(msgspec.Struct, frozen=True):
-    """A conversation with all its turns, and the path that the page shows."""
+class Conversation(ConversationSummary, frozen=True):
+    """A conversation with all its turns, and the path that the page shows. It contains the fields of its summary."""
 
-    id: str
-    """The id of the conversation."""
-    owner: str
-    """The user that started the conversation."""
-    title: str
-    """The title for lists."""
-    created: float
-    """Start time, in seconds since 1970."""
-    changed: float
-    """Time of the last start or end of a turn."""
     turns: tuple[Turn, ...] = ()
     """The turns in the order of their start."""
     head: str | None = None

@@ -52,7 +52,6 @@ _Doing: TypeAlias = Literal["hold", "load", "list", "save", "delete"]
 _DONE: Final = {"hold": "locked", "load": "loaded", "list": "listed", "save": "saved", "delete": "deleted"}
 _TITLE: Final = 80  # characters
 _SECRET: Final = "the secret"  # the name of its journal, which cannot be the id of a conversation
-_INDEX: Final = "the index"  # the name of the journal that records that an index exists
 _INDEX_OF: Final = "the conversations of "  # the name of an index, before the name of its owner
 _PROCESS_SECRET: Final = secrets.token_bytes(32)
 _REMEDY: Final = "Restore it from a backup, or delete the conversation."
@@ -258,7 +257,6 @@ class _JournalConversations(Conversations):
         self._journals = journals
         self._results = results
         self._ledger = ledger
-        self._is_indexed = False
 
     @override
     def hold(self, conversation_id: str) -> Effect[None, ConversationError | Busy, Scope]:
@@ -291,7 +289,6 @@ class _JournalConversations(Conversations):
         self, owner: str, *, limit: int = 50, before: float | None = None
     ) -> Effect[tuple[ConversationSummary, ...], ConversationError]:
         def find() -> tuple[ConversationSummary, ...]:
-            self._build_index()
             own = self._journals.journal(_INDEX_OF + owner).read(lambda newest: self._page(newest, limit, before))
             return tuple(sorted(own, key=lambda summary: summary.changed, reverse=True))
 
@@ -372,26 +369,10 @@ class _JournalConversations(Conversations):
 
     def _touch(self, owner: str, id_: str, changed: float, *, is_new: bool = False) -> None:
         """Note in the index that a conversation will change. Consecutive changes need only one note."""
-        self._build_index()
         index = self._journals.journal(_INDEX_OF + owner)
         newest: Entry[Any] | None = None if is_new else index.read(lambda entries: next(entries, None))
         if newest is None or newest.parts[0].get("id") != id_ or "gone" in newest.parts[0]:
             index.append({"id": id_, "changed": changed})
-
-    def _build_index(self) -> None:
-        """Build the index of a store that has no index, once."""
-        if self._is_indexed:
-            return
-        marker = self._journals.journal(_INDEX)
-        if not marker.read(list):
-            summaries = sorted(map(_summary, self._journals.states()), key=lambda summary: summary.changed)
-            if not summaries:
-                return
-            for one in summaries:
-                note = {"id": one.id, "changed": one.changed}
-                self._journals.journal(_INDEX_OF + one.owner).append(note)
-            marker.append({"built": True})
-        self._is_indexed = True
 
     def _page(self, newest: Iterator[Entry[Any]], limit: int, before: float | None) -> _Found:
         """Return the first conversations of an index, which names a conversation once per change."""

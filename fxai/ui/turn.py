@@ -1,10 +1,8 @@
-"""Turns of a conversation. Use `TurnRun` to run an agent for a turn, send its answer as it arrives, and save it.
+"""Turns of a conversation. Use `ChatJob` to run an agent for a turn, send its answer as it arrives, and save it.
 
 The store of conversations contains a turn before the model is called. The turn ends in the store before its last chunk
 is sent, so that a client that reads `finish` finds the whole turn saved. A stopped or failed turn is saved with its
 messages so far. Calls that did not finish receive the result that they were stopped.
-
-`ChatJob` runs one request for a turn until the store contains the turn.
 
 Handlers use the service `ChatPage` to show data on the page and to ask questions. The client can send messages to the
 run, which reads them from an inbox.
@@ -23,7 +21,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
@@ -72,7 +69,6 @@ from fxai.ui.message_builder import ChunkError, MessageBuilder
 from fxai.ui.request import Accepted, Refusal, RefusedError, unknown_conversation
 from fxai.ui.signal import SentMessage, Signal, Stop, UserReply
 from fxai.ui.stream_store import StreamStore, StreamStoreError, StreamWriter
-from fxai.ui.ui_message import UIMessage
 
 _LOG: Final = logging.getLogger("fxai.ui")
 
@@ -181,40 +177,21 @@ class Question(msgspec.Struct, frozen=True):
 class ChatPage(Reference):
     """The page of a turn, as a service for handlers. Outside a turn, no user answers."""
 
-    @abstractmethod
-    def show(self, data: DataPart) -> EffectOf[None]:
+    def show(self, data: DataPart) -> EffectOf[None]:  # noqa: ARG002
         """Send data of the application to the page. Outside a turn, do nothing."""
+        return Succeed(None)
 
-    @abstractmethod
-    def ask(self, question: Question) -> EffectOf[UserReply]:
+    def ask(self, question: Question) -> EffectOf[UserReply]:  # noqa: ARG002
         """Ask the user, and wait for the answer while the turn runs. Outside a turn, return `decline`.
 
         The content of an accepted answer is valid for the question's schema.
         """
+        return Succeed(UserReply("", "decline"))
 
     @classmethod
     @override
     def default(cls) -> ChatPage:
-        return _NoPage()
-
-
-@final
-class _NoPage(ChatPage):
-    @override
-    def show(self, data: DataPart) -> EffectOf[None]:
-        return Succeed(None)
-
-    @override
-    def ask(self, question: Question) -> EffectOf[UserReply]:
-        return Succeed(UserReply("", "decline", None))
-
-
-@final
-class _Waiting(msgspec.Struct, eq=False):
-    """A question without an answer."""
-
-    answered: anyio.Event
-    reply: UserReply | None = None
+        return ChatPage()
 
 
 @final
@@ -223,7 +200,8 @@ class _TurnPage(ChatPage):
 
     def __init__(self, send: Callable[[DataPart], EffectOf[None, Any]]) -> None:
         self._send = send
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, anyio.Event] = {}
+        self._replies: dict[str, UserReply] = {}
 
     @override
     def show(self, data: DataPart) -> EffectOf[None]:
@@ -237,13 +215,13 @@ class _TurnPage(ChatPage):
         id_ = secrets.token_urlsafe(12)
         faults: list[str] = []
         while True:
-            waiting = self._waiting[id_] = _Waiting(anyio.Event())
+            answered = self._waiting[id_] = anyio.Event()
             yield self.show(_question_data(id_, question, faults=faults))
             try:
-                yield AwaitValue(waiting.answered.wait)
+                yield AwaitValue(answered.wait)
             finally:
-                del self._waiting[id_]
-            reply = cast("UserReply", waiting.reply)
+                self._waiting.pop(id_, None)
+            reply = self._replies.pop(id_)
             faults = []
             if reply.action == "accept" and question.url is None:
                 form = JsonSchema.of(dict(question.schema))
@@ -254,10 +232,10 @@ class _TurnPage(ChatPage):
 
     def answer(self, reply: UserReply) -> None:
         """Accept the first reply of the user to an open question. Ignore other replies."""
-        waiting = self._waiting.get(reply.question_id)
-        if waiting is not None and waiting.reply is None:
-            waiting.reply = reply
-            waiting.answered.set()
+        answered = self._waiting.pop(reply.question_id, None)
+        if answered is not None:
+            self._replies[reply.question_id] = reply
+            answered.set()
 
 
 @final
@@ -265,26 +243,19 @@ class TurnPages:
     """The pages of the active turns, for questions of code outside a turn, such as an MCP server."""
 
     def __init__(self) -> None:
-        self._running: list[_Running] = []
+        self.running: list[_Running] = []
+        """The active turns, oldest first."""
 
     def ask(self, question: Question, tools: Collection[str]) -> EffectOf[UserReply]:
         """Ask on the page of the newest turn with an open call of one of these tools. Otherwise return `decline`."""
 
         def ask() -> EffectOf[UserReply]:
-            for running in reversed(self._running):
+            for running in reversed(self.running):
                 if running.is_calling(tools):
                     return running.page.ask(question)
-            return Succeed(UserReply("", "decline", None))
+            return ChatPage.default().ask(question)
 
         return Suspend(ask)
-
-    def add(self, running: _Running) -> None:
-        """Add a turn that starts."""
-        self._running.append(running)
-
-    def remove(self, running: _Running) -> None:
-        """Remove a turn that has ended."""
-        self._running.remove(running)
 
 
 def _question_data(id_: str, question: Question, **more: Any) -> DataPart:
@@ -303,46 +274,19 @@ OnLeave: TypeAlias = Literal["cancel", "continue"]
 
 
 @final
-class TurnRun(msgspec.Struct, frozen=True, eq=False):
-    """The plan for the run of a turn: its answerer, its stores, and its options."""
-
-    answerer: Answerer
-    turn: ChatTurn
-    record: Turn
-    """The turn in the store at its start."""
-    conversations: Conversations
-    writer: StreamWriter
-    options: StreamOptions = StreamOptions()
-    on_leave: OnLeave = "continue"
-    before: UIMessage | None = None
-    """The message that the turn continues, or None."""
-    late: Prompt = Prompt.empty
-    """Answers to open approvals of earlier turns. They are in the history of `turn`, and in `record`."""
-    pages: TurnPages | None = None
-    """The registry for the page of the turn while it runs."""
-
-    def execute(self) -> AnyEffect:
-        """Return an effect that runs the turn completely. The store must contain the start of the turn.
-
-        The effect saves the turn before it sends the last chunk. If the effect is cancelled, it saves a stopped turn.
-
-        Fails with:
-            ConversationError: If the turn could not be saved. The page receives an error.
-            StreamStoreError: If the chunks could not be written, or if they are too large. The turn is saved as failed.
-        """
-        return Suspend(lambda: _Running(self).execute())
-
-
-@final
 class _Running:
-    """An active turn."""
+    """An active turn, whose start is in the store. It saves the turn before it sends the last chunk."""
 
-    def __init__(self, run: TurnRun) -> None:
-        self._run = run
-        self._draft = Draft(run.turn.history, run.turn.state, run.late)
-        self._draft.start(run.turn.added)
-        self._builder = MessageBuilder(run.record.message_id, run.before)
-        self._encoder = ChunkEncoder(run.options, message_id=run.record.message_id, earlier=self._earlier_calls())
+    def __init__(self, job: ChatJob, turn: ChatTurn, record: Turn, accepted: Accepted, writer: StreamWriter) -> None:
+        self._job = job
+        self._turn = turn
+        self._record = record
+        self._late = accepted.late
+        self._writer = writer
+        self._draft = Draft(turn.history, turn.state, accepted.late)
+        self._draft.start(turn.added)
+        self._builder = MessageBuilder(record.message_id, accepted.before)
+        self._encoder = ChunkEncoder(job.options, message_id=record.message_id, earlier=self._earlier_calls())
         self.page: _TurnPage = _TurnPage(self._show)
         self._inbox = Inbox.in_process(capacity=_MOST_MESSAGES, on_join=self._note_joined)
         self._shown: Any = msgspec.UNSET  # the last state that the page received
@@ -352,32 +296,32 @@ class _Running:
         self._stopping: str | None = None  # the reason of a stop
 
     def execute(self) -> AnyEffect:
-        parts = StreamOf.suspend(lambda: answer_parts(self._run.answerer, self._run.turn, self._draft))
+        parts = StreamOf.suspend(lambda: answer_parts(self._job.answerer, self._turn, self._draft))
         answering = Local(
             encode_each(parts, self._encoder, self._send).catch_cause(self._fail_answer),
             lambda context: context.put(ChatPage, self.page).put(Inbox, self._inbox),
         )
-        listening: AnyEffect = self._run.writer.listen(self._take)
-        if self._run.on_leave != "continue":
-            listening = listening.and_then(fork(self._run.writer.left.map(lambda _: self._cancel(LEFT))))
+        listening: AnyEffect = self._writer.listen(self._take)
+        if self._job.on_leave != "continue":
+            listening = listening.and_then(fork(self._writer.left.map(lambda _: self._cancel(LEFT))))
         ends: AnyEffect = scoped(listening.and_then(cut(answering, self._hold, Stop()))).exit()
 
         def close(_: Exit[Any, Any]) -> AnyEffect:  # saves the messages so far if the run was cancelled
             return self._stop(SHUT_DOWN).and_then(self._write_last(wait=False)).exit()
 
-        pages = self._run.pages or TurnPages()
-        pages.add(self)
-        return ends.flat_map(self._end).on_exit(close).on_exit(lambda _: Sync(lambda: pages.remove(self)))
+        active = self._job.pages.running
+        active.append(self)
+        return ends.flat_map(self._end).on_exit(close).on_exit(lambda _: Sync(lambda: active.remove(self)))
 
     def _earlier_calls(self) -> list[ToolCallPart]:
         """Return the calls that the turn answers and that no part of its message contains."""
         answered = {
             part.approval_id if part.type == "tool-approval-response" else part.id
-            for message in self._run.late + self._run.turn.added
+            for message in self._late + self._turn.added
             for part in (message.content if message.role == "tool" else ())
         }
         here = self._builder.open_calls
-        parts = [part for one in self._run.turn.history if one.role == "assistant" for part in one.content]
+        parts = [part for one in self._turn.history if one.role == "assistant" for part in one.content]
         asked = [part for part in parts if part.type == "tool-approval-request" and part.approval_id in answered]
         wanted = {*(part.tool_call_id for part in asked), *answered} - here.keys()
         return [part for part in parts if part.type == "tool-call" and part.id in wanted]
@@ -398,26 +342,26 @@ class _Running:
 
     def _state(self) -> Any:
         """Return the state for the page, or UNSET if the page receives no state."""
-        to_data, state = self._run.options.state, self._draft.state
+        to_data, state = self._job.options.state, self._draft.state
         if to_data is None or state is None:
             return msgspec.UNSET
         try:
             return to_data(state)
         except Exception as error:  # the function belongs to the application, and the run continues without it
-            _LOG.error("state after turn %s is not shown: %s", self._run.turn.id, error, exc_info=error)
+            _LOG.error("state after turn %s is not shown: %s", self._turn.id, error, exc_info=error)
             return msgspec.UNSET
 
     def _send_alone(self, chunk: Chunk) -> AnyEffect:
         if chunk["type"] == "finish":
             self._draft.end()
-            is_pending = bool((self._run.turn.history + self._draft.messages).pending)
+            is_pending = bool((self._turn.history + self._draft.messages).pending)
             return self._keep("pending" if is_pending else "done", (chunk,))
         try:
             self._builder.add(chunk)
         except ChunkError as error:  # skip only the invalid chunk
-            _LOG.error("a part of turn %s is not shown: %s", self._run.turn.id, error, exc_info=error)
+            _LOG.error("a part of turn %s is not shown: %s", self._turn.id, error, exc_info=error)
             return Succeed(None)
-        return self._run.writer.write((to_event(chunk),))
+        return self._writer.write((to_event(chunk),))
 
     def _show(self, data: DataPart) -> AnyEffect:
         (chunk,) = self._encoder.encode(data)
@@ -427,7 +371,7 @@ class _Running:
         """Save the turn of a failed answer. Pass on an interruption, and a failure of a store."""
         if cause.interrupted or any(isinstance(one, ConversationError | StreamStoreError) for one in cause.failures):
             return FailCause(cause)
-        log_failure(self._run.turn.id, self._run.turn.conversation, cause)
+        log_failure(self._turn.id, self._turn.conversation, cause)
         self._draft.stop(FAILED)
         return self._keep("failed", (*self._close_calls(FAILED), *self._encoder.error(error_of(cause))))
 
@@ -505,12 +449,11 @@ class _Running:
         """End the turn in the store. `_write_last` sends the last chunks after this."""
         for chunk in last:
             self._builder.add(chunk)
-        run, draft = self._run, self._draft
         turn = msgspec.structs.replace(
-            run.record,
+            self._record,
             message=self._builder.message,
-            messages=draft.messages,
-            state=draft.state,
+            messages=self._draft.messages,
+            state=self._draft.state,
             ended=ended,
             error=self._builder.error if ended == "failed" else None,
         )
@@ -518,14 +461,14 @@ class _Running:
         def note(_: None) -> None:
             self._last = last
 
-        return run.conversations.end(run.turn.conversation, turn).map(note).uninterruptible()
+        return self._job.conversations.end(self._turn.conversation, turn).map(note).uninterruptible()
 
     def _write_last(self, *, wait: bool) -> AnyEffect:
         def write() -> AnyEffect:
             if self._last_sent or not self._last:
                 return Succeed(None)
             self._last_sent = True
-            return self._run.writer.write(tuple(map(to_event, self._last)), wait=wait)
+            return self._writer.write(tuple(map(to_event, self._last)), wait=wait)
 
         return Suspend(write)
 
@@ -577,7 +520,7 @@ class ChatJob(msgspec.Struct, eq=False):
     """The options for the parts of the run that clients receive."""
     on_leave: OnLeave
     """Action after all readers of the turn have disconnected."""
-    pages: TurnPages | None = None
+    pages: TurnPages = msgspec.field(default_factory=TurnPages)
     """The registry for the page of the turn while it runs."""
     turn_id: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(12))
     """The id of the turn."""
@@ -618,26 +561,25 @@ class ChatJob(msgspec.Struct, eq=False):
             refusal = found.failure()
             yield fail(RefusedError(refusal.status, refusal.code, str(refusal)))
         accepted = found.unwrap()
-        turn = self._turn(conversation, accepted)
+        known = None if accepted.parent is None else conversation
+        history = Prompt.empty if known is None else known.history(accepted.parent)
+        turn = ChatTurn(
+            self.user,
+            id_,
+            self.turn_id,
+            Prompt(insert_late(history + accepted.late)) if len(accepted.late) else history,
+            accepted.added,
+            None if known is None else known.state(accepted.parent),
+            self.body,
+        )
         added = accepted.late + accepted.added
         record = Turn.make(turn.id, accepted.parent, accepted.user, accepted.message_id, added, now)
         yield self.conversations.begin(id_, self.user, record)
         writer = yield self.streams.open(id_, turn.id, most_ahead=_AHEAD if self.on_leave == "cancel" else None)
-        run = TurnRun(
-            self.answerer,
-            turn,
-            record,
-            self.conversations,
-            writer,
-            options=self.options,
-            on_leave=self.on_leave,
-            before=accepted.before,
-            pages=self.pages,
-            late=accepted.late,
-        )
+        running = _Running(self, turn, record, accepted, writer)
         key, ledger = yield self.conversations.signer()
         yield Sync(self.begun.set)
-        yield Local(run.execute(), lambda context: in_threads(with_signer(key, ledger, context)))
+        yield Local(running.execute(), lambda context: in_threads(with_signer(key, ledger, context)))
 
     def _hold(self, tries: int) -> EffectOf[None, Any, Any]:
         """Lock the conversation. Wait a short time for a turn that is ending."""
@@ -649,16 +591,3 @@ class ChatJob(msgspec.Struct, eq=False):
 
         held: EffectOf[None, Any, Any] = self.conversations.hold(self.conversation_id)
         return held.catch_all(again)
-
-    def _turn(self, conversation: Conversation | None, accepted: Accepted) -> ChatTurn:
-        goes_on = conversation is not None and accepted.parent is not None
-        history = conversation.history(accepted.parent) if conversation is not None and goes_on else Prompt.empty
-        return ChatTurn(
-            self.user,
-            self.conversation_id,
-            self.turn_id,
-            Prompt(insert_late(history + accepted.late)) if len(accepted.late) else history,
-            accepted.added,
-            conversation.state(accepted.parent) if conversation is not None and goes_on else None,
-            self.body,
-        )

@@ -289,19 +289,6 @@ def test_a_list_reads_what_it_shows(kind: str, tmp_path: Path, monkeypatch: pyte
     assert read[2:] == ["a3", "a2"]
 
 
-@between_processes
-def test_a_store_without_an_index_gets_one(kind: str, tmp_path: Path) -> None:
-    """Conversations of a store that was written before there was an index are listed."""
-    store = _store(kind, tmp_path)
-    for number in range(3):
-        _talk(store, "ann", f"a{number}", number)
-    journals = cast(Any, store)._journals
-    for name in ("the index", "the conversations of ann"):
-        journals.remove(name)
-
-    assert [one.id for one in fx.run(_store(kind, tmp_path).list("ann"))] == ["a2", "a1", "a0"]
-
-
 KINDS_OF_STEP = st.sampled_from(["begin", "rename", "delete"])
 STEPS = st.lists(st.tuples(KINDS_OF_STEP, st.sampled_from("abc"), st.sampled_from(["ann", "bob"])), max_size=14)
 
