@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar, final
 
 import msgspec
 
-from fxai.effects.constructor import attempt_work, fail
-from fxai.effects.effect import EffectOf, Succeed
+from fxai.effects.constructor import attempt_work, fail, gen
+from fxai.effects.effect import EffectOf, Gen, Succeed
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.stream import StreamOf
 from fxai.schema.data import is_array
@@ -68,10 +68,8 @@ class SharedStreams:
                 self._pruned = now
                 for state in map(_read_state, list(self._streams.states())):
                     if state.ended is not None and state.ended + self._keep < now:
-                        self._streams.remove(state.conversation)
-                        self._signals.remove(state.conversation)
-            self._signals.remove(conversation_id)
-            self._streams.remove(conversation_id)
+                        self._clear(state.conversation)
+            self._clear(conversation_id)
             state = StreamState(conversation_id, stream_id)
             self._streams.journal(conversation_id).append({"stream": stream_id}, state=msgspec.to_builtins(state))
 
@@ -87,16 +85,13 @@ class SharedStreams:
 
         return self._streams.journal(conversation_id).own(wait=False).catch_all(again)
 
-    def append(self, conversation_id: str, events: Sequence[bytes]) -> EffectOf[None, OSError]:
-        """Add events."""
+    def append(
+        self, conversation_id: str, events: Sequence[bytes], ended: tuple[str, float] | None = None
+    ) -> EffectOf[None, OSError]:
+        """Add events. For the last events of a stream, `ended` is its id and its end time."""
         batch = [event.decode() for event in events]
-        return self._work(lambda: self._streams.journal(conversation_id).append(batch))
-
-    def end(self, conversation_id: str, stream_id: str, events: Sequence[bytes], now: float) -> EffectOf[None, OSError]:
-        """Add the last events, and record the end of the stream."""
-        batch = [event.decode() for event in events]
-        state = msgspec.to_builtins(StreamState(conversation_id, stream_id, now))
-        return self._work(lambda: self._streams.journal(conversation_id).append(batch, state=state))
+        data = None if ended is None else msgspec.to_builtins(StreamState(conversation_id, *ended))
+        return self._work(lambda: self._streams.journal(conversation_id).append(batch, state=data))
 
     def take_signals(self, conversation_id: str, after: int) -> EffectOf[tuple[list[Signal], int], OSError]:
         """Return the signals after the entry `after`, and the number of the last entry."""
@@ -109,50 +104,40 @@ class SharedStreams:
 
     # -- for other processes
 
-    def active(self, conversation_id: str) -> EffectOf[str | None, OSError]:
+    @gen
+    def active(self, conversation_id: str) -> Gen[str | None, OSError]:
         """Return the id of the active turn if its process is alive, otherwise None."""
-
-        def look(state: StreamState | None) -> EffectOf[str | None, OSError]:
-            if state is None or state.ended is not None:
-                return Succeed(None)
-            return self._is_owned(conversation_id).map(lambda owned: state.stream if owned else None)
-
-        return self._work(lambda: self._state(conversation_id)).flat_map(look)
-
-    def _is_owned(self, conversation_id: str) -> EffectOf[bool, OSError]:
-        def judge(error: OSError) -> EffectOf[bool, OSError]:
-            return Succeed(True) if isinstance(error, BlockingIOError) else fail(error)
-
-        owned: EffectOf[None, OSError, Any] = self._streams.journal(conversation_id).own(wait=False)
-        asked: EffectOf[bool, OSError, Any] = scoped(owned).as_(False)
-        return asked.catch_all(judge)
+        state = yield from self._work(lambda: self._state(conversation_id))
+        if state is None or state.ended is not None:
+            return None
+        owned: EffectOf[bool, OSError, Any] = scoped(self._streams.journal(conversation_id).own(wait=False)).as_(False)
+        is_owned = yield from owned.catch_all(
+            lambda error: Succeed(True) if isinstance(error, BlockingIOError) else fail(error)
+        )
+        return state.stream if is_owned else None
 
     def _state(self, conversation_id: str) -> StreamState | None:
         data = self._streams.journal(conversation_id).read_state()
         return None if data is None else _read_state(data)
 
-    def signal(self, conversation_id: str, signal: Signal) -> EffectOf[bool, OSError]:
+    @gen
+    def signal(self, conversation_id: str, signal: Signal) -> Gen[bool, OSError]:
         """Send a signal to the active turn. Return False if no turn is active."""
+        if (yield from self.active(conversation_id)) is None:
+            return False
+        journal = self._signals.journal(conversation_id)
+        yield from self._work(lambda: journal.append(write_signal(signal)))
+        return True
 
-        def send(active: str | None) -> EffectOf[bool, OSError]:
-            if active is None:
-                return Succeed(False)
-            journal = self._signals.journal(conversation_id)
-            return self._work(lambda: journal.append(write_signal(signal))).as_(True)
-
-        return self.active(conversation_id).flat_map(send)
-
-    def remove(self, conversation_id: str) -> EffectOf[None, OSError]:
+    @gen
+    def remove(self, conversation_id: str) -> Gen[None, OSError]:
         """Delete the stream, unless its turn is active."""
+        if (yield from self.active(conversation_id)) is None:
+            yield from self._work(lambda: self._clear(conversation_id))
 
-        def clear() -> None:
-            self._streams.remove(conversation_id)
-            self._signals.remove(conversation_id)
-
-        def remove(active: str | None) -> EffectOf[None, OSError]:
-            return self._work(clear) if active is None else Succeed(None)
-
-        return self.active(conversation_id).flat_map(remove)
+    def _clear(self, conversation_id: str) -> None:
+        self._streams.remove(conversation_id)
+        self._signals.remove(conversation_id)
 
     def read(self, conversation_id: str, stream_id: str | None, after: int) -> StreamOf[bytes, OSError, None]:
         """Return the events of a stream after the first `after` events until its end. An unknown stream is empty."""
@@ -184,18 +169,15 @@ class _RemoteReading(msgspec.Struct, eq=False):
     idle: int = 0  # reads without new data
     is_over: bool = False
 
-    def take(self) -> EffectOf[tuple[bytes, None] | None, OSError]:
+    @gen
+    def take(self) -> Gen[tuple[bytes, None] | None, OSError]:
         """Return the next events, an empty batch if no events exist yet, or None at the end."""
         if self.is_over:
-            return Succeed(None)
-        looked = self.streams.look(self.conversation_id, self.entry)
-        return looked.delay(_GLANCE if self.idle else 0.0).flat_map(lambda found: self._judge(*found))
-
-    def _judge(
-        self, entries: list[Entry[Any]], state: StreamState | None
-    ) -> EffectOf[tuple[bytes, None] | None, OSError]:
+            return None
+        looking = self.streams.look(self.conversation_id, self.entry)
+        entries, state = yield from looking.delay(_GLANCE if self.idle else 0.0)
         if state is None or (self.stream_id is not None and state.stream != self.stream_id):
-            return Succeed(None)  # the stream was deleted, or another turn started
+            return None  # the stream was deleted, or another turn started
         self.stream_id = state.stream
         if entries:
             self.idle = 0
@@ -204,18 +186,13 @@ class _RemoteReading(msgspec.Struct, eq=False):
             events = [event for batch in batches for event in batch]
             shown = events[self.skip :]
             self.skip = max(0, self.skip - len(events))
-            return Succeed(("".join(shown).encode(), None))
+            return "".join(shown).encode(), None
         self.idle += 1
         if state.ended is not None:
-            return Succeed(None)
-        if self.idle % _PATIENCE:
-            return Succeed((b"", None))
-
-        def judge(active: str | None) -> tuple[bytes, None]:
-            self.is_over = active != self.stream_id  # its process is gone
-            return (DONE if self.is_over else b"", None)
-
-        return self.streams.active(self.conversation_id).map(judge)
+            return None
+        if self.idle % _PATIENCE == 0:
+            self.is_over = (yield from self.streams.active(self.conversation_id)) != self.stream_id  # process is gone
+        return DONE if self.is_over else b"", None
 
 
 def _newer(read: Callable[[Callable[[Any], list[Entry[Any]]]], list[Entry[Any]]], after: int) -> list[Entry[Any]]:

@@ -28,8 +28,8 @@ import msgspec
 from typing_extensions import override
 
 from fxai.effects.concurrency import fork, race
-from fxai.effects.constructor import fail
-from fxai.effects.effect import AwaitValue, Effect, EffectOf, Fetch, Succeed, Suspend, Sync
+from fxai.effects.constructor import fail, gen
+from fxai.effects.effect import AwaitValue, Effect, EffectOf, Fetch, Gen, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope, acquire_release
@@ -316,10 +316,11 @@ class _Live(msgspec.Struct, eq=False):
 class _Writer(StreamWriter):
     """The writer of a stream of this process."""
 
-    def __init__(self, conversation_id: str, live: _Live, look: Callable[[], EffectOf[list[Signal]]] | None) -> None:
+    def __init__(self, conversation_id: str, live: _Live, streams: _Streams) -> None:
         self._conversation_id = conversation_id
         self._live = live
-        self._look = look
+        self._streams = streams
+        self._entry = 0  # the last read signal of other processes
 
     @override
     def write(self, events: Sequence[bytes], *, wait: bool = True) -> EffectOf[None, StreamStoreError]:
@@ -335,7 +336,7 @@ class _Writer(StreamWriter):
 
     @override
     def listen(self, take: Callable[[Signal], None]) -> Effect[None, Never, Scope]:
-        live, look = self._live, self._look
+        live, streams, shared = self._live, self._streams, self._streams.shared
 
         def take_all() -> None:
             while live.signals and live.on_signal is not None:
@@ -348,14 +349,17 @@ class _Writer(StreamWriter):
         def stop() -> None:
             live.on_signal = None
 
-        def take_each(signals: list[Signal]) -> None:
+        def note(found: tuple[list[Signal], int]) -> None:
+            signals, self._entry = found
             for signal in signals:
                 take(signal)
 
         here = acquire_release(Sync(start), lambda _: Sync(stop))
-        if look is None:
+        if shared is None:
             return here
-        return here.and_then(fork(look().map(take_each).repeat(Schedule.forever()))).as_(None)
+        looking = Suspend(lambda: _log(shared.take_signals(self._conversation_id, self._entry).map(note)))
+        later = Suspend(lambda: looking.delay(_GLANCE * max(1.0, streams.running / _FEW)))
+        return here.and_then(fork(later.repeat(Schedule.forever()))).as_(None)
 
     @property
     @override
@@ -383,7 +387,7 @@ class _Streams(StreamStore):
         self._most_bytes = most_bytes
         self._live: dict[str, _Live] = {}
         self._ended: dict[str, float] = {}  # end time of each ended stream, oldest first
-        self._shared = shared
+        self.shared = shared
 
     @override
     def open(
@@ -404,13 +408,13 @@ class _Streams(StreamStore):
             self._ended.pop(conversation_id, None)
 
         begun = acquire_release(Sync(start), lambda _: self._end(conversation_id, live))
-        if self._shared is None:
-            return begun.as_(_Writer(conversation_id, live, None))
-        owned: EffectOf[Any, StreamStoreError, Any] = self._shared.start(conversation_id, live.id, now).map_error(
+        if self.shared is None:
+            return begun.as_(_Writer(conversation_id, live, self))
+        owned: EffectOf[Any, StreamStoreError, Any] = self.shared.start(conversation_id, live.id, now).map_error(
             _failure(conversation_id, "open")
         )
-        copying = owned.and_then(begun).and_then(fork(self._copy(conversation_id, live, self._shared)))
-        return copying.as_(_Writer(conversation_id, live, _Looks(self, self._shared, conversation_id).look))
+        copying = owned.and_then(begun).and_then(fork(self._copy(conversation_id, live, self.shared)))
+        return copying.as_(_Writer(conversation_id, live, self))
 
     def _end(self, conversation_id: str, live: _Live) -> EffectOf[None]:
         def end(now: float) -> EffectOf[None]:
@@ -418,10 +422,9 @@ class _Streams(StreamStore):
             live.has_ended = True
             self._ended[conversation_id] = now
             live.of_events.ring()
-            shared = self._shared
-            if shared is None:
+            if self.shared is None:
                 return Succeed(None)
-            return _log(shared.end(conversation_id, live.id, live.events[live.copied :], now))
+            return _log(self.shared.append(conversation_id, live.events[live.copied :], (live.id, now)))
 
         return _now().flat_map(end)
 
@@ -434,8 +437,7 @@ class _Streams(StreamStore):
             return _log(shared.append(conversation_id, events))
 
         there = live.of_events.until(lambda: len(live.events) > live.copied).delay(_PAUSE)
-        once = there.and_then(Suspend(copy).uninterruptible())
-        return once.flat_map(lambda _: self._copy(conversation_id, live, shared))
+        return there.and_then(Suspend(copy).uninterruptible()).repeat(Schedule.forever())
 
     @property
     def running(self) -> int:
@@ -461,53 +463,47 @@ class _Streams(StreamStore):
             live = self._live.get(conversation_id)
             if live is not None and stream_id in (None, live.id):
                 return live.read(after)
-            if self._shared is None:
+            if self.shared is None:
                 return StreamOf.empty()
-            read = self._shared.read(conversation_id, stream_id, after)
+            read = self.shared.read(conversation_id, stream_id, after)
             return read.map_error(_failure(conversation_id, "read"))
 
         return StreamOf.unwrap(_now().map(find))
 
     @override
-    def active(self, conversation_id: str) -> Effect[str | None, StreamStoreError]:
-        def find() -> Effect[str | None, StreamStoreError]:
-            live = self._live.get(conversation_id)
-            if live is not None and not live.has_ended:
-                return Succeed(live.id)
-            if self._shared is None:
-                return Succeed(None)
-            return self._shared.active(conversation_id).map_error(_failure(conversation_id, "read"))
-
-        return Suspend(find)
+    @gen
+    def active(self, conversation_id: str) -> Gen[str | None, StreamStoreError]:
+        live = self._live.get(conversation_id)
+        if live is not None and not live.has_ended:
+            return live.id
+        if self.shared is None:
+            return None
+        return (yield from self.shared.active(conversation_id).map_error(_failure(conversation_id, "read")))
 
     @override
-    def signal(self, conversation_id: str, signal: Signal) -> Effect[bool, StreamStoreError]:
-        def send() -> Effect[bool, StreamStoreError]:
-            live = self._live.get(conversation_id)
-            if live is None or live.has_ended:
-                if self._shared is None:
-                    return Succeed(False)
-                return self._shared.signal(conversation_id, signal).map_error(_failure(conversation_id, "signal"))
-            live.signals.append(signal)
-            if live.on_signal is not None:
-                live.on_signal()
-            return Succeed(True)
-
-        return Suspend(send)
+    @gen
+    def signal(self, conversation_id: str, signal: Signal) -> Gen[bool, StreamStoreError]:
+        live = self._live.get(conversation_id)
+        if live is None or live.has_ended:
+            if self.shared is None:
+                return False
+            sent = self.shared.signal(conversation_id, signal)
+            return (yield from sent.map_error(_failure(conversation_id, "signal")))
+        live.signals.append(signal)
+        if live.on_signal is not None:
+            live.on_signal()
+        return True
 
     @override
-    def remove(self, conversation_id: str) -> Effect[None, StreamStoreError]:
-        def remove() -> Effect[None, StreamStoreError]:
-            live = self._live.get(conversation_id)
-            if live is not None and not live.has_ended:
-                return Succeed(None)
-            self._live.pop(conversation_id, None)
-            self._ended.pop(conversation_id, None)
-            if self._shared is None:
-                return Succeed(None)
-            return self._shared.remove(conversation_id).map_error(_failure(conversation_id, "write"))
-
-        return Suspend(remove)
+    @gen
+    def remove(self, conversation_id: str) -> Gen[None, StreamStoreError]:
+        live = self._live.get(conversation_id)
+        if live is not None and not live.has_ended:
+            return
+        self._live.pop(conversation_id, None)
+        self._ended.pop(conversation_id, None)
+        if self.shared is not None:
+            yield from self.shared.remove(conversation_id).map_error(_failure(conversation_id, "write"))
 
 
 def _now() -> EffectOf[float]:
@@ -529,26 +525,3 @@ def _log(writing: EffectOf[None, OSError]) -> EffectOf[None]:
         return Sync(lambda: logging.getLogger("fxai.ui").warning(text, error))
 
     return writing.catch_all(warn)
-
-
-@final
-class _Looks(msgspec.Struct, eq=False):
-    """A reader of the signals of other processes. It reads less often if many turns are active."""
-
-    streams: _Streams
-    shared: SharedStreams
-    conversation_id: str
-    entry: int = 0
-
-    def look(self) -> EffectOf[list[Signal]]:
-        """Return the signals since the last call, after a delay."""
-
-        def note(found: tuple[list[Signal], int]) -> list[Signal]:
-            signals, self.entry = found
-            return signals
-
-        def give_none(error: OSError) -> EffectOf[list[Signal]]:
-            return _log(fail(error)).as_([])
-
-        looking = Suspend(lambda: self.shared.take_signals(self.conversation_id, self.entry)).map(note)
-        return looking.catch_all(give_none).delay(_GLANCE * max(1.0, self.streams.running / _FEW))

@@ -306,7 +306,7 @@ def test_streams_that_ended_long_ago_are_removed_when_another_begins(tmp_path: P
     before, store = _shared(tmp_path, 100.0), _shared(tmp_path, 100.0)
     for id_, ended in (("old", 1000.0), ("due", 1001.0), ("later", 1059.0), ("running", None)):
         begun: Any = before.start(id_, "t", 900.0)
-        _run(begun if ended is None else begun.and_then(before.end(id_, "t", [], ended)))
+        _run(begun if ended is None else begun.and_then(before.append(id_, [], ("t", ended))))
         _journals(tmp_path)[1].journal(id_).append({"type": "stop"})
     seen: list[list[str]] = []
     for now in (1101.0, 1160.0, 1161.0):
