@@ -151,8 +151,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request with the current secrets. If the server refuses a secret that has changed, send it again.
 
-        Raises:
-            HeaderError: If fxai cannot read or send a secret.
+        Raise `HeaderError` if fxai cannot read or send a secret.
         """
         fields = self._address.fields
         _set_fields(request, fields)
@@ -330,8 +329,7 @@ _Incoming = SessionMessage | Exception
 async def program_transport(program: ServerProgram, watch: Watch) -> AsyncGenerator[tuple[Any, Any], None]:
     """Start a program and open its streams for the SDK. At the end of the block, end the program.
 
-    Raises:
-        OSError: If the program does not start.
+    Raise `OSError` if the program does not start.
     """
     env = get_default_environment() | program.env.reveal()
     command = (program.command, *program.args)

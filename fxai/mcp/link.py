@@ -92,8 +92,7 @@ class Link:
     async def ready(self) -> None:
         """Wait until the server answered or failed. The next request raises the failure.
 
-        Raises:
-            LinkError: If neither happened in time.
+        Raise `LinkError` if neither happened in time.
         """
         await self._session.wait_until_open()
 
@@ -103,8 +102,7 @@ class Link:
     async def _successor(self, forgotten: Session) -> Session:
         """Return the session after a forgotten session. The first request that needs it starts it.
 
-        Raises:
-            LinkError: If the server does not open the session.
+        Raise `LinkError` if the server does not open the session.
         """
         async with self._renewing:
             if self._session is forgotten and self._sessions is not None and not self._leaving.is_set():
@@ -130,8 +128,7 @@ class Link:
     async def listing(self) -> tuple[list[ToolDefinition], dict[str, str]]:
         """Return the valid tools of all pages, and the invalid tools with the reasons.
 
-        Raises:
-            LinkError: If the server did not answer in time or exceeded a limit.
+        Raise `LinkError` if the server did not answer in time or exceeded a limit.
         """
         self._require_home()
         async with self._listing:
@@ -142,8 +139,7 @@ class Link:
     ) -> CallResult:
         """Return the result of a tool.
 
-        Raises:
-            LinkError: If the server did not answer, or answered with a protocol error.
+        Raise `LinkError` if the server did not answer, or answered with a protocol error.
         """
         self._require_home()
 

@@ -21,6 +21,7 @@ from typing import Any, Final, cast, final
 import anyio
 import httpx2
 import mcp_types as wire
+import msgspec
 from mcp.client import Client
 from mcp.client.session import ClientRequestContext
 from mcp.client.subscriptions import ListenNotSupportedError
@@ -174,97 +175,92 @@ About = tuple[str, str, str, str | None, JsonObject]
 
 
 @final
-class Deadline:
+class Deadline(msgspec.Struct, eq=False):
     """The deadline of one call: maximum seconds without progress, and maximum seconds in total."""
 
-    def __init__(self, scope: anyio.CancelScope, seconds: float, total: float) -> None:
-        self._scope = scope
-        self._seconds = seconds
-        self._left = seconds  # used during a pause
-        self._total_left = total
-        self._end = anyio.current_time() + total
-        self._is_paused = False
-        self.is_extended: bool = False
-        """True if progress extended the deadline."""
+    clock: Deadlines
+    scope: anyio.CancelScope
+    seconds: float
+    due: float
+    """The time of `clock` when the call must have reported progress."""
+    end: float
+    """The time of `clock` when the call must have ended."""
+    is_extended: bool = False
+    """True if progress extended the deadline."""
 
     @property
     def is_spent(self) -> bool:
         """True if the total time has passed."""
-        return anyio.current_time() >= self._end
+        return self.clock.now >= self.end
 
     def extend(self) -> None:
         """Start the seconds without progress again, up to the total."""
         self.is_extended = True
-        if self._is_paused:
-            self._left = min(self._seconds, self._total_left)
-        else:
-            self._scope.deadline = min(anyio.current_time() + self._seconds, self._end)
+        self.due = min(self.clock.now + self.seconds, self.end)
+        self.set()
 
-    def pause(self) -> None:
-        """Pause the deadline."""
-        now = anyio.current_time()
-        self._left = self._scope.deadline - now
-        self._total_left = self._end - now
-        self._scope.deadline = math.inf
-        self._is_paused = True
-
-    def resume(self) -> None:
-        """Resume the deadline with the remaining seconds."""
-        now = anyio.current_time()
-        self._scope.deadline = now + self._left
-        self._end = now + self._total_left
-        self._is_paused = False
+    def set(self) -> None:
+        """Set the deadline of the scope: none while the clock stands still."""
+        self.scope.deadline = math.inf if self.clock.is_still else self.due + self.clock.lost
 
 
 @final
 class Deadlines:
-    """The deadlines of the calls over one connection. They pause during a question to a person."""
+    """The deadlines of the calls over one connection, by a clock that stands still during a question to a person."""
 
     def __init__(self) -> None:
-        self._all: set[Deadline] = set()
+        self._all: list[Deadline] = []
         self._questions = 0
+        self._stopped = 0.0  # the time at which the clock stopped
+        self.lost: float = 0.0
+        """The seconds of all pauses."""
 
     @property
     def is_still(self) -> bool:
-        """True while the deadlines are paused."""
+        """True while the clock stands still."""
         return self._questions > 0
+
+    @property
+    def now(self) -> float:
+        """The time of the clock in seconds."""
+        return self._stopped if self.is_still else anyio.current_time() - self.lost
 
     @contextmanager
     def within(self, seconds: float | None, total: float | None = 0.0) -> Generator[Deadline]:
-        """Limit the time of the block, without the pauses.
+        """Limit the time of the block, without the pauses. Raise `TimeoutError` if the block takes longer.
 
         Args:
             seconds: Maximum seconds, or None. Each `extend` of the deadline starts them again.
             total: Maximum seconds with all extensions, or None. The value is at least `seconds`. Default: 0.
-
-        Raises:
-            TimeoutError: If the block takes longer.
         """
-        with anyio.fail_after(seconds) as scope:
+        with anyio.fail_after(math.inf) as scope:
             limit = math.inf if seconds is None else seconds
-            deadline = Deadline(scope, limit, math.inf if total is None else max(limit, total))
-            self._all.add(deadline)
-            if self.is_still:
-                deadline.pause()
+            end = self.now + (math.inf if total is None else max(limit, total))
+            deadline = Deadline(self, scope, limit, self.now + limit, end)
+            deadline.set()
+            self._all.append(deadline)
             try:
                 yield deadline
             finally:
-                self._all.discard(deadline)
+                self._all.remove(deadline)
 
     @contextmanager
     def standing_still(self) -> Generator[None]:
-        """Pause every deadline during the block."""
+        """Stop the clock during the block."""
         if not self.is_still:
-            for deadline in self._all:
-                deadline.pause()
-        self._questions += 1
+            self._stopped = self.now
+        self._count(1)
         try:
             yield
         finally:
-            self._questions -= 1
-            if not self.is_still:
-                for deadline in self._all:
-                    deadline.resume()
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        self._questions += more
+        if not self.is_still:
+            self.lost = anyio.current_time() - self._stopped
+        for deadline in self._all:
+            deadline.set()
 
 
 @final
@@ -309,8 +305,7 @@ class Session:
     async def wait_until_open(self) -> None:
         """Wait until the server answered or failed. `client` raises the failure.
 
-        Raises:
-            LinkError: If neither happened in time.
+        Raise `LinkError` if neither happened in time.
         """
         with anyio.move_on_after(self._settings.timeout):
             await self._ready.wait()
@@ -329,11 +324,7 @@ class Session:
 
     @property
     def client(self) -> Client:
-        """The SDK's client.
-
-        Raises:
-            LinkError: If the session is not open.
-        """
+        """The SDK's client. Raise `LinkError` if the session is not open."""
         if self._client is None:
             raise LinkError(self._failure or self.report.problem("connection", "the connection is closed", REOPEN))
         return self._client

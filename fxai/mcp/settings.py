@@ -127,11 +127,7 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def fields(self) -> dict[str, str]:
-        """The headers with the current secrets.
-
-        Raises:
-            HeaderError: If fxai cannot read or send a header.
-        """
+        """The headers with the current secrets. Raise `HeaderError` if fxai cannot read or send a header."""
         try:
             fields = self.headers.reveal()
         except Exception as error:  # the message of this error can contain the secret

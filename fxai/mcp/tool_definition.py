@@ -130,8 +130,7 @@ class McpTool(msgspec.Struct, frozen=True):
     def make(definition: ToolDefinition, origin: str, settings: ServerSettings) -> McpTool:
         """Return the tool of a definition. Tools with different `origin`s always have different identities.
 
-        Raises:
-            SchemaError: If fxai cannot offer the tool. The message contains the reason.
+        Raise `SchemaError` if fxai cannot offer the tool. The message contains the reason.
         """
         output = definition.check(settings.limits)
         tool = Tool.dynamic(

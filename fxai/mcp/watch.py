@@ -11,14 +11,15 @@ import logging
 import re
 from collections.abc import Callable
 from itertools import islice
-from types import TracebackType
-from typing import Any, Final, Self, final
+from typing import Any, Final, final
 
 import anyio
 import mcp_types as wire
 import msgspec
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import methods
+from typing_extensions import override
 
 from fxai.effects.cancellation import is_bug
 from fxai.mcp.result import McpErrorKind
@@ -49,7 +50,8 @@ _LIGHT: Final[JsonObject] = {"content": [], "resultType": "complete"}
 _TOKEN: Final = re.compile(rb'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)')
 _TOKENS: Final = 50_000  # read from the start of a line; then only its end is read
 _TAIL: Final = 512  # bytes at the end of a line that can contain an id in the last place
-_SPACE: Final = re.compile(r"[ \t\r\n]*+")
+_FIRST: Final = re.compile(r"[ \t\r\n]*+\[[ \t\r\n]*+")
+_NEXT: Final = re.compile(r"[ \t\r\n]*+(,|\])[ \t\r\n]*+")  # after an element of an array
 _JSON: Final = json.JSONDecoder()
 _LAST_ID: Final = re.compile(rb'"id"\s*+:\s*+(-?\d{1,20}|"[^"\\]{0,200}")\s*+\}\s*+$')
 
@@ -285,39 +287,19 @@ def parts_of(line: bytes) -> list[bytes]:
 
     From a batch of more than `BATCH` messages, return one message more than `BATCH`.
     """
-    if not line.lstrip().startswith(b"["):
-        return [line]
-    try:
-        return [part.encode(errors="surrogateescape") for part in _elements(line.decode(errors="surrogateescape"))]
-    except (ValueError, IndexError, RecursionError):
-        return [line]
-
-
-def _elements(text: str) -> list[str]:
-    """Return the texts of the elements of a JSON array that is not empty, at most `BATCH` and one more.
-
-    Raises:
-        ValueError: If the text is not an array.
-        IndexError: If the array ends too early.
-        RecursionError: If the array is too deep.
-    """
-    location = text.index("[") + 1
-    found: list[str] = []
-    while len(found) <= BATCH:
-        start = _space_end(text, location)
-        _, end = _JSON.raw_decode(text, start)
-        found.append(text[start:end])
-        location = _space_end(text, end) + 1
-        if text[location - 1] == "]" and _space_end(text, location) == len(text):
-            break
-        if text[location - 1] != ",":
-            raise ValueError("not a JSON array")
-    return found
-
-
-def _space_end(text: str, location: int) -> int:
-    found = _SPACE.match(text, location)
-    return location if found is None else found.end()
+    text = line.decode(errors="surrogateescape")
+    after = _FIRST.match(text)
+    found: list[bytes] = []
+    while after is not None and len(found) <= BATCH:
+        try:
+            _, end = _JSON.raw_decode(text, after.end())
+        except (ValueError, RecursionError):
+            return [line]
+        found.append(text[after.end() : end].encode(errors="surrogateescape"))
+        after = _NEXT.match(text, end)
+        if after is not None and after[1] == "]":
+            return found if after.end() == len(text) else [line]
+    return found if len(found) > BATCH else [line]
 
 
 def answered_id(line: bytes) -> str:
@@ -366,29 +348,21 @@ def watch_streams(streams: tuple[Any, Any], watch: Watch) -> tuple[Any, Any]:
     return _ReadStream(reading, watch), _WriteStream(writing, watch)
 
 
-class _Stream:
+@final
+class _ReadStream(ObjectReceiveStream[SessionMessage]):
     def __init__(self, inner: Any, watch: Watch) -> None:
         self._inner = inner
         self._watch = watch
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._inner.aclose()
-
-
-@final
-class _ReadStream(_Stream):
     @property
     def last_context(self) -> Any:
         return getattr(self._inner, "last_context", None)
 
+    @override
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    @override
     async def receive(self) -> SessionMessage:
         while True:
             try:
@@ -402,18 +376,18 @@ class _ReadStream(_Stream):
             if kept is not None:
                 return kept
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
 
 @final
-class _WriteStream(_Stream):
+class _WriteStream(ObjectSendStream[SessionMessage]):
+    def __init__(self, inner: Any, watch: Watch) -> None:
+        self._inner = inner
+        self._watch = watch
+
+    @override
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    @override
     async def send(self, item: SessionMessage) -> None:
         self._watch.before_send(item)
         await self._inner.send(item)

@@ -41,8 +41,7 @@ class MessageError(ValueError):
 def messages_of(content: object) -> list[Message]:
     """Return the messages of a program from records, JSON values, or a mixture.
 
-    Raises:
-        MessageError: If a value is not a message. The error contains the value and its location.
+    Raise `MessageError` if a value is not a message. The error contains the value and its location.
     """
     if isinstance(content, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
         return [content]

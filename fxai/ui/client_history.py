@@ -47,8 +47,7 @@ class HistoryError(Exception):
 def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None:
     """Return the turn at the end of these messages, or None without messages.
 
-    Raises:
-        HistoryError: If the messages are not a path in the conversation, or differ from the stored messages.
+    Raise `HistoryError` if the messages are not a path in the conversation, or differ from the stored messages.
     """
     turn: Turn | None = None
     children: dict[str | None, list[Turn]] = {}
@@ -111,8 +110,7 @@ def _message_of(first: Turn, last: Turn, children: Mapping[str | None, list[Turn
 def compare_user(sent: UIMessage, turn: Turn, location: str) -> None:
     """Compare a user message with the first message of a turn.
 
-    Raises:
-        HistoryError: If its text or its number of parts differs.
+    Raise `HistoryError` if its text or its number of parts differs.
     """
     if turn.user is not None and (len(sent.parts) != len(turn.user.parts) or sent.text != turn.user.text):
         raise HistoryError("changed", f"{location}.parts", "the message differs from the stored message of the user")
@@ -121,8 +119,7 @@ def compare_user(sent: UIMessage, turn: Turn, location: str) -> None:
 def compare_answer(sent: UIMessage, known: UIMessage | None, location: str) -> None:
     """Compare a message of the agent with the stored message. For pending calls, its differences are answers.
 
-    Raises:
-        HistoryError: If the stored message does not contain a text, file, call, or result of the message.
+    Raise `HistoryError` if the stored message does not contain a text, file, call, or result of the message.
     """
     if known is None:
         return  # the store has no message, and fxai ignores the message of the client

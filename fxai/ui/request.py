@@ -449,8 +449,7 @@ def read_content(
 ) -> tuple[UserContent, ...]:
     """Return the content of a user message: text and files. `convert_data` converts data of the application.
 
-    Raises:
-        RefusalError: If the content is empty or exceeds a limit.
+    Raise `RefusalError` if the content is empty or exceeds a limit.
     """
     content = [
         part
@@ -479,11 +478,7 @@ def _user_part(
 
 
 def read_file(part: Part, limits: RequestLimits, location: str) -> FilePart:
-    """Return the file of a part.
-
-    Raises:
-        RefusalError: If the file is not allowed.
-    """
+    """Return the file of a part. Raise `RefusalError` if the file is not allowed."""
     media_type, url, name = str(part["mediaType"]), str(part["url"]), cast("str | None", part.get("filename"))
     kind = f"{media_type.partition('/')[0]}/*"
     may = media_type in limits.media_types or kind in limits.media_types

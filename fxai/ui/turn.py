@@ -125,8 +125,7 @@ Answerer: TypeAlias = AnyAnswer | Callable[[ChatTurn], AnyAnswer | EffectOf[AnyA
 def answer_parts(answerer: Answerer, turn: ChatTurn, draft: Draft) -> AnyParts:
     """Return the parts of the answer to a turn. The draft records them as they arrive.
 
-    Raises:
-        TypeError: If the function returned a value that cannot answer a turn.
+    Raise `TypeError` if the function returned a value that cannot answer a turn.
     """
     found = answerer(turn) if callable(answerer) else answerer
     if isinstance(found, EffectOf):

@@ -334,11 +334,7 @@ class Exchange:
     # -- the outcome of a call
 
     def _failure(self, tool: ServedTool, cause: Cause[Any]) -> Any:
-        """Return the typed failure of a call as a JSON value.
-
-        Raises:
-            MCPError: If the cause is a bug.
-        """
+        """Return the typed failure of a call as a JSON value. Raise `MCPError` if the cause is a bug."""
         only = cause.reasons[0] if len(cause.reasons) == 1 else None
         failure: Any = only.error if isinstance(only, Fail) else None
         if isinstance(failure, HandlerFailed):

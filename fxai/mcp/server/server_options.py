@@ -116,11 +116,7 @@ class ToolServerSettings(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(options: ServerOptions) -> ToolServerSettings:
-        """Return the settings of `options`.
-
-        Raises:
-            ValueError: If an option has an invalid value.
-        """
+        """Return the settings of `options`. Raise `ValueError` if an option has an invalid value."""
         settings = ToolServerSettings(**options)
         _check_positive(settings, ("concurrency", "timeout", "approval_timeout", "page_size", "max_body"))
         if settings.waiting < 0:

@@ -91,8 +91,7 @@ class ServedTool(msgspec.Struct, frozen=True):
 def served_tools(tools: Iterable[AnyTool]) -> dict[str, ServedTool]:
     """Return the tools by the names for clients: their own names, or the most similar names that MCP allows.
 
-    Raises:
-        NameConflictError: If two tools would have the same name. The message contains both.
+    Raise `NameConflictError` if two tools would have the same name. The message contains both.
     """
     found: dict[str, ServedTool] = {}
     for tool in tools:
@@ -216,8 +215,7 @@ class Snapshot(msgspec.Struct, eq=False):
 def open_snapshot(bound: AnyBound) -> EffectOf[Snapshot, Any, Any]:
     """Return a snapshot of these tools, with handlers that use the services of the context.
 
-    Raises:
-        HandlerError: If a tool has no handler in this program, because the server could not answer its calls.
+    Raise `HandlerError` if a tool has no handler in this program, because the server could not answer its calls.
     """
     foreign = [tool.name for tool in bound.toolkit if not tool.requires_handler]
     if foreign:
