@@ -214,32 +214,29 @@ Elicit: TypeAlias = Callable[[Elicitation], ElicitAnswer | EffectOf[ElicitAnswer
 
 @final
 class McpLimits(msgspec.Struct, frozen=True):
-    """The limits of the data that a server can send. An excess is a failure (`"limit"`), or excludes the tool.
-
-    Attributes:
-        tools: Maximum number of listed tools. An excess is a failure.
-        pages: Maximum number of pages of a list. An excess is a failure.
-        message_bytes: Maximum size of a message, in bytes. An excess ends the connection (stdio) or fails the request.
-        schema_bytes: Maximum size of a tool's input or output schema, in bytes of JSON. An excess excludes the tool.
-        schema_depth: Maximum nesting of a schema. An excess excludes the tool. For every document, `JsonSchema.of`
-            also limits other costs, such as references that double and patterns that multiply.
-        contents: Maximum number of content blocks of a result. An excess fails the call.
-        description: Maximum number of characters of a description. An excess excludes the tool.
-        noise: Maximum number of lines on standard output that are not JSON-RPC messages. An excess ends the connection.
-        requests: Maximum number of the server's requests that wait for an answer. An excess ends the connection.
-        stderr: Number of bytes that fxai keeps from the end of standard error.
-    """
+    """The limits of the data that a server can send. An excess is a failure (`"limit"`), or excludes the tool."""
 
     tools: int = 2_000
+    """Maximum number of listed tools. An excess is a failure."""
     pages: int = 200
+    """Maximum number of pages of a list. An excess is a failure."""
     message_bytes: int = 16 * 1024 * 1024
+    """Maximum size of a message, in bytes. An excess ends the connection (stdio) or fails the request."""
     schema_bytes: int = 512 * 1024
+    """Maximum size of a tool's input or output schema, in bytes of JSON. An excess excludes the tool."""
     schema_depth: int = MAX_LEVELS
+    """Maximum nesting of a schema. An excess excludes the tool. For every document, `JsonSchema.of` also limits other
+    costs, such as references that double and patterns that multiply."""
     contents: int = 10_000
+    """Maximum number of content blocks of a result. An excess fails the call."""
     description: int = 64 * 1024
+    """Maximum number of characters of a description. An excess excludes the tool."""
     noise: int = 1_000
+    """Maximum number of lines on standard output that are not JSON-RPC messages. An excess ends the connection."""
     requests: int = 256
+    """Maximum number of the server's requests that wait for an answer. An excess ends the connection."""
     stderr: int = 4 * 1024
+    """Number of bytes that fxai keeps from the end of standard error."""
 
 
 LIMITS: Final = McpLimits()

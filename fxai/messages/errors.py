@@ -65,17 +65,14 @@ from fxai.schema.fault import DecodeFailure
 
 
 class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forbid_unknown_fields=True):
-    """An error of a model or of its request. A run of an agent fails with a subclass that contains its history.
-
-    Attributes:
-        module: The provider or the service that reports it, such as "OpenAI".
-        method: The operation that failed, such as "generate_text".
-        reason: The reason from a closed set. Use `match` to distinguish the reasons.
-    """
+    """An error of a model or of its request. A run of an agent fails with a subclass that contains its history."""
 
     module: str
+    """The provider or the service that reports it, such as "OpenAI"."""
     method: str
+    """The operation that failed, such as "generate_text"."""
     reason: Reason
+    """The reason from a closed set. Use `match` to distinguish the reasons."""
 
     @property
     def is_retryable(self) -> bool:

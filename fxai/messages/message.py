@@ -135,27 +135,23 @@ class FilePart(WithMetadata, frozen=True, tag_field="type", tag="file"):
 
 @final
 class ToolCallPart(WithMetadata, frozen=True, tag_field="type", tag="tool-call"):
-    """A call of a tool by the model.
-
-    Attributes:
-        id: The call id, which its result repeats.
-        name: The tool name.
-        params: The parameters as JSON values, as the tool received them. None if the model wrote invalid JSON.
-        provider_executed: True if the provider ran the tool.
-        dynamic: True if the tool is dynamic.
-        params_text: The text of the model if it is not JSON, otherwise None.
-        json_text: JSON pointers to objects and arrays that the model wrote as JSON strings. `params` contains the
-            parsed values.
-    """
+    """A call of a tool by the model."""
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
     id: str
+    """The call id, which its result repeats."""
     name: str
+    """The tool name."""
     params: Any
+    """The parameters as JSON values, as the tool received them. None if the model wrote invalid JSON."""
     provider_executed: bool = False
+    """True if the provider ran the tool."""
     dynamic: bool = False
+    """True if the tool is dynamic."""
     params_text: str | None = None
+    """The text of the model if it is not JSON, otherwise None."""
     json_text: tuple[str, ...] = ()
+    """JSON pointers to objects and arrays that the model wrote as JSON strings. `params` contains the parsed values."""
 
 
 @final
@@ -179,41 +175,35 @@ class ToolResultPart(WithMetadata, frozen=True, tag_field="type", tag="tool-resu
 
 @final
 class ToolApprovalRequestPart(WithMetadata, frozen=True, tag_field="type", tag="tool-approval-request"):
-    """A request for approval of the call `tool_call_id`.
-
-    Attributes:
-        approval_id: The request id, which the answer repeats.
-        tool_call_id: The call id in the same turn.
-        digest: The digest of the approved tool, schemas, and parameters. Empty for a request of the provider.
-        expires: The time when the request expires, in seconds since 1970, or None for no limit.
-        signature: The signature of the requesting program by its `ApprovalKey`.
-    """
+    """A request for approval of the call `tool_call_id`."""
 
     type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
     approval_id: str
+    """The request id, which the answer repeats."""
     tool_call_id: str
+    """The call id in the same turn."""
     digest: str = ""
+    """The digest of the approved tool, schemas, and parameters. Empty for a request of the provider."""
     expires: float | None = None
+    """The time when the request expires, in seconds since 1970, or None for no limit."""
     signature: str = ""
+    """The signature of the requesting program by its `ApprovalKey`."""
 
 
 @final
 class ToolApprovalResponsePart(WithMetadata, frozen=True, tag_field="type", tag="tool-approval-response"):
-    """An answer to the approval request `approval_id`, or the information that no answer arrived.
-
-    Attributes:
-        approval_id: The request id.
-        approved: True if the call can run.
-        reason: The reason for the model.
-        unanswered: The reason for a missing answer, with `approved=False`: the request expired, or no user was
-            available. The model then does not receive a denial.
-    """
+    """An answer to the approval request `approval_id`, or the information that no answer arrived."""
 
     type: ClassVar[Literal["tool-approval-response"]] = "tool-approval-response"
     approval_id: str
+    """The request id."""
     approved: bool
+    """True if the call can run."""
     reason: str | None = None
+    """The reason for the model."""
     unanswered: Literal["expired", "unavailable"] | None = None
+    """The reason for a missing answer, with `approved=False`: the request expired, or no user was available. The model
+    then does not receive a denial."""
 
 
 UserContent: TypeAlias = TextPart | FilePart

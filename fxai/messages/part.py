@@ -35,20 +35,18 @@ class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, omit_defaults=
     """The token usage of a request, counted by the provider. None means that the provider stated no number.
 
     An invalid number of tokens, such as a negative number, also becomes None.
-
-    Attributes:
-        input_tokens: All tokens in the prompt, including cached tokens.
-        output_tokens: All tokens in the answer, including reasoning.
-        cached_input_tokens: The input tokens that the provider read from its cache.
-        cache_write_input_tokens: The input tokens that the provider wrote to its cache.
-        reasoning_tokens: The output tokens of reasoning.
     """
 
     input_tokens: int | None = None
+    """All tokens in the prompt, including cached tokens."""
     output_tokens: int | None = None
+    """All tokens in the answer, including reasoning."""
     cached_input_tokens: int | None = None
+    """The input tokens that the provider read from its cache."""
     cache_write_input_tokens: int | None = None
+    """The input tokens that the provider wrote to its cache."""
     reasoning_tokens: int | None = None
+    """The output tokens of reasoning."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -214,57 +212,51 @@ class ToolParamsEnd(WithMetadata, frozen=True, tag_field="type", tag="tool-param
 
 @final
 class ToolCall(WithMetadata, frozen=True, tag_field="type", tag="tool-call"):
-    """A call of a tool by the model.
-
-    Attributes:
-        id: The call id, unique in the response. Its result repeats the id.
-        name: The tool name.
-        params: The parameters as JSON values. None if the model wrote invalid JSON.
-        provider_executed: True if the provider runs the tool.
-        dynamic: True if the tool is dynamic.
-        params_text: The text of the model if it is not JSON, or the text until the stream was interrupted. None if the
-            parameters are JSON. A call with this text cannot run.
-        repaired: True if it replaces an invalid call of the model. In a stream, it follows that call with the same id,
-            before its result.
-        json_text: JSON pointers to objects and arrays that the model wrote as JSON strings. `params` contains the
-            parsed values. These calls are also marked as repaired.
-    """
+    """A call of a tool by the model."""
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
     id: str
+    """The call id, unique in the response. Its result repeats the id."""
     name: str
+    """The tool name."""
     params: Any
+    """The parameters as JSON values. None if the model wrote invalid JSON."""
     provider_executed: bool = False
+    """True if the provider runs the tool."""
     dynamic: bool = False
+    """True if the tool is dynamic."""
     params_text: str | None = None
+    """The text of the model if it is not JSON, or the text until the stream was interrupted. None if the parameters are
+    JSON. A call with this text cannot run."""
     repaired: bool = False
+    """True if it replaces an invalid call of the model. In a stream, it follows that call with the same id, before its
+    result."""
     json_text: tuple[str, ...] = ()
+    """JSON pointers to objects and arrays that the model wrote as JSON strings. `params` contains the parsed values.
+    These calls are also marked as repaired."""
 
 
 @final
 class ToolResult(WithMetadata, frozen=True, tag_field="type", tag="tool-result", gc=True):  # it contains any object
-    """The result of a tool call.
-
-    Attributes:
-        id: The call id.
-        name: The tool name.
-        result: The success or failure as the Python value that the handler returned.
-        encoded_result: The result as a JSON value for the model and the history. Default: `result`.
-        is_failure: True if it is a failure.
-        preliminary: True if another result of the call follows. Each call has exactly one final result.
-        provider_executed: True if the provider ran the tool.
-        dynamic: True if the tool is dynamic.
-    """
+    """The result of a tool call."""
 
     type: ClassVar[Literal["tool-result"]] = "tool-result"
     id: str
+    """The call id."""
     name: str
+    """The tool name."""
     result: Any
+    """The success or failure as the Python value that the handler returned."""
     encoded_result: Any = msgspec.UNSET
+    """The result as a JSON value for the model and the history. Default: `result`."""
     is_failure: bool = False
+    """True if it is a failure."""
     preliminary: bool = False
+    """True if another result of the call follows. Each call has exactly one final result."""
     provider_executed: bool = False
+    """True if the provider ran the tool."""
     dynamic: bool = False
+    """True if the tool is dynamic."""
 
     def __post_init__(self) -> None:
         if self.encoded_result is msgspec.UNSET:
@@ -273,22 +265,19 @@ class ToolResult(WithMetadata, frozen=True, tag_field="type", tag="tool-result",
 
 @final
 class ApprovalRequest(WithMetadata, frozen=True, tag_field="type", tag="tool-approval-request"):
-    """A request for approval of the call `tool_call_id`. The call is pending until a user answers `approval_id`.
-
-    Attributes:
-        approval_id: The request id, which the answer repeats.
-        tool_call_id: The call id in the same turn.
-        digest: The digest of the approved tool, schemas, and parameters. Empty for a request of the provider.
-        expires: The time when the request expires, in seconds since 1970, or None for no limit.
-        signature: The signature of the requesting program by its `ApprovalKey`.
-    """
+    """A request for approval of the call `tool_call_id`. The call is pending until a user answers `approval_id`."""
 
     type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
     approval_id: str
+    """The request id, which the answer repeats."""
     tool_call_id: str
+    """The call id in the same turn."""
     digest: str = ""
+    """The digest of the approved tool, schemas, and parameters. Empty for a request of the provider."""
     expires: float | None = None
+    """The time when the request expires, in seconds since 1970, or None for no limit."""
     signature: str = ""
+    """The signature of the requesting program by its `ApprovalKey`."""
 
 
 @final
@@ -360,18 +349,15 @@ class ErrorPart(WithMetadata, frozen=True, tag_field="type", tag="error"):
 
 @final
 class WarningPart(WithMetadata, frozen=True, tag_field="type", tag="warning"):
-    """A requested feature that fxai or the provider did not apply, without a failure.
-
-    Attributes:
-        message: The feature and the reason.
-        kind: The kind of the subject.
-        subject: The name of the option or tool, or None.
-    """
+    """A requested feature that fxai or the provider did not apply, without a failure."""
 
     type: ClassVar[Literal["warning"]] = "warning"
     message: str
+    """The feature and the reason."""
     kind: WarningKind = "other"
+    """The kind of the subject."""
     subject: str | None = None
+    """The name of the option or tool, or None."""
 
 
 Part: TypeAlias = (

@@ -35,19 +35,16 @@ def location_in(pointer: str, description: str) -> str:
 class ReasonBase(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="_tag", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """The common fields of all reasons: the data of the provider about the failure.
-
-    Attributes:
-        retry_after: Seconds to wait before a retry, or None.
-        code: The provider's code of the failure, such as `"insufficient_quota"`, or None. The set of codes is open.
-        request_id: The provider's id of the request for its support, or None.
-        should_retry: The advice of the provider about a retry, which overrides the kind of the reason, or None.
-    """
+    """The common fields of all reasons: the data of the provider about the failure."""
 
     retry_after: float | None = None
+    """Seconds to wait before a retry, or None."""
     code: str | None = None
+    """The provider's code of the failure, such as `"insufficient_quota"`, or None. The set of codes is open."""
     request_id: str | None = None
+    """The provider's id of the request for its support, or None."""
     should_retry: bool | None = None
+    """The advice of the provider about a retry, which overrides the kind of the reason, or None."""
 
     __retryable__: ClassVar[bool] = False
     __advice__: ClassVar[str] = ""
@@ -180,19 +177,16 @@ class ContentPolicyError(ReasonBase, frozen=True):
 
 @final
 class InvalidRequestError(ReasonBase, frozen=True):
-    """A request that the provider found invalid. The request is not retryable.
-
-    Attributes:
-        parameter: The invalid parameter, or None if it is unknown.
-        constraint: The requirement of the parameter, such as "must be > 0", or None.
-        description: The words from the provider.
-    """
+    """A request that the provider found invalid. The request is not retryable."""
 
     __advice__: ClassVar[str] = "The same request will fail again. Change the request"
 
     parameter: str | None = None
+    """The invalid parameter, or None if it is unknown."""
     constraint: str | None = None
+    """The requirement of the parameter, such as "must be > 0", or None."""
     description: str = ""
+    """The words from the provider."""
 
     def __summary__(self) -> str:
         words = (f"parameter '{self.parameter}'" if self.parameter else "", self.constraint or "")
@@ -285,22 +279,19 @@ class InvalidOutputError(ReasonBase, frozen=True):
 
 @final
 class StructuredOutputError(ReasonBase, frozen=True):
-    """An answer that does not satisfy the requested schema. The request is retryable, because answers differ.
-
-    Attributes:
-        text: The answer text.
-        pointer: The location of the error as a JSON pointer, or an empty string for the whole answer.
-        description: The error at this location.
-        tool_results: The results of the calls in the same turn as JSON values.
-    """
+    """An answer that does not satisfy the requested schema. The request is retryable, because answers differ."""
 
     __retryable__: ClassVar[bool] = True
     __advice__: ClassVar[str] = "Retry, give an example of the answer, or use a simpler schema"
 
     text: str
+    """The answer text."""
     pointer: str = ""
+    """The location of the error as a JSON pointer, or an empty string for the whole answer."""
     description: str = ""
+    """The error at this location."""
     tool_results: tuple[dict[str, Any], ...] = ()
+    """The results of the calls in the same turn as JSON values."""
 
     def __hash__(self) -> int:
         return hash((self.text, self.pointer))  # the results may be unhashable
@@ -312,19 +303,16 @@ class StructuredOutputError(ReasonBase, frozen=True):
 
 @final
 class UnsupportedSchemaError(ReasonBase, frozen=True):
-    """A schema that the provider cannot enforce, found before the request. The request is not retryable.
-
-    Attributes:
-        description: The schema and the problem in it.
-        pointer: The location in the schema as a JSON pointer.
-        keyword: The JSON Schema keyword, or None.
-    """
+    """A schema that the provider cannot enforce, found before the request. The request is not retryable."""
 
     __advice__: ClassVar[str] = "Change the schema at this location, or do not require its enforcement"
 
     description: str
+    """The schema and the problem in it."""
     pointer: str = ""
+    """The location in the schema as a JSON pointer."""
     keyword: str | None = None
+    """The JSON Schema keyword, or None."""
 
     def __summary__(self) -> str:
         keyword = f" (keyword '{self.keyword}')" if self.keyword else ""
@@ -347,17 +335,14 @@ class ToolkitRequiredError(ReasonBase, frozen=True):
 
 @final
 class InvalidApprovalError(ReasonBase, frozen=True):
-    """An untrusted answer to an approval request, so that fxai ran no call. The request is not retryable.
-
-    Attributes:
-        approval_id: The approval id.
-        problem: The problem with the answer.
-        description: The problem as text.
-    """
+    """An untrusted answer to an approval request, so that fxai ran no call. The request is not retryable."""
 
     approval_id: str
+    """The approval id."""
     problem: ApprovalProblem
+    """The problem with the answer."""
     description: str = ""
+    """The problem as text."""
 
     def __summary__(self) -> str:
         return sentence(
@@ -428,23 +413,20 @@ _MODEL_MESSAGES: dict[ModelProblem, tuple[str, str]] = {
 
 @final
 class GuardRefusalError(ReasonBase, frozen=True):
-    """A request or an answer that a guard of the program refused. The request is not retryable.
-
-    Attributes:
-        guard: The name of the guard.
-        at: `"request"` if fxai sent nothing to the model, or `"response"` if the model answered.
-        description: The reason of the guard.
-        sent: The number of characters of the answer that the reader of a stream had already received.
-        usage: The known token numbers of the refused answer, by the names of the fields of `Usage`.
-    """
+    """A request or an answer that a guard of the program refused. The request is not retryable."""
 
     __advice__: ClassVar[str] = "The guard will refuse the same content again. Change the request"
 
     guard: str
+    """The name of the guard."""
     at: Literal["request", "response"]
+    """`"request"` if fxai sent nothing to the model, or `"response"` if the model answered."""
     description: str = ""
+    """The reason of the guard."""
     sent: int = 0
+    """The number of characters of the answer that the reader of a stream had already received."""
     usage: dict[str, int] = {}
+    """The known token numbers of the refused answer, by the names of the fields of `Usage`."""
 
     def __hash__(self) -> int:
         return hash((self.guard, self.at, self.description, self.sent))  # a dict is not hashable

@@ -54,13 +54,10 @@ _A = TypeVar("_A")
 
 @final
 class Response(msgspec.Struct, frozen=True):
-    """The whole answer of a model to a request, with the results of its calls after they ran.
-
-    Attributes:
-        content: The parts, in the order of their starts.
-    """
+    """The whole answer of a model to a request, with the results of its calls after they ran."""
 
     content: tuple[Part, ...] = ()
+    """The parts, in the order of their starts."""
 
     @staticmethod
     def from_stream(parts: Iterable[AnyPart]) -> Response:

@@ -103,26 +103,23 @@ def unknown_conversation() -> RefusedError:
 
 @final
 class RequestLimits(msgspec.Struct, frozen=True):
-    """The limits for the data of a client.
-
-    Attributes:
-        bytes: Maximum number of bytes in a body.
-        values: Maximum number of JSON values in a body.
-        text: Maximum number of characters in a user message.
-        files: Maximum number of files in a user message.
-        media_types: The allowed media types of files. `image/*` allows all images.
-        file_urls: True to allow files as URLs, which a provider then fetches. By default, a client must send the files
-            themselves.
-        reason: Maximum number of characters in the reason of an answer to an approval.
-    """
+    """The limits for the data of a client."""
 
     bytes: int = 8 * 1024 * 1024
+    """Maximum number of bytes in a body."""
     values: int = 200_000
+    """Maximum number of JSON values in a body."""
     text: int = 200_000
+    """Maximum number of characters in a user message."""
     files: int = 10
+    """Maximum number of files in a user message."""
     media_types: tuple[str, ...] = ("image/*", "audio/*", "text/*", "application/pdf", "application/json")
+    """The allowed media types of files. `image/*` allows all images."""
     file_urls: bool = False
+    """True to allow files as URLs, which a provider then fetches. By default, a client must send the files
+    themselves."""
     reason: int = 2_000
+    """Maximum number of characters in the reason of an answer to an approval."""
 
 
 LIMITS: Final = RequestLimits()
