@@ -297,11 +297,16 @@ def insert_results(messages: Iterable[Message], results: Iterable[ToolResultPart
     made, given = list(messages), tuple(results)
     turns = _turns(made, {result.id for result in given})
     more: dict[int, list[ToolResultPart]] = {}
-    for result in given if len(given) < 2 else _in_order(made, given):
+    locations = {call.id: index for index, call in enumerate(_calls(made))} if len(given) > 1 else {}
+    for result in sorted(given, key=lambda result: locations.get(result.id, len(locations))):
         for end in _turn_ends(turns.get(result.id, [])) or [len(made) - 1]:
             more.setdefault(end, []).append(result)
     for end in sorted(more, reverse=True):
-        _put(made, end, tuple(more[end]))
+        here = made[end] if end >= 0 else None
+        if here is not None and here.role == "tool":
+            made[end] = msgspec.structs.replace(here, content=(*here.content, *more[end]))
+        else:
+            made.insert(end + 1, ToolMessage(tuple(more[end])))
     return made
 
 
@@ -350,12 +355,6 @@ def _put_new(messages: list[Message], turn: int, parts: list[ToolContent]) -> No
     messages[turn + 1] = msgspec.structs.replace(after, content=tuple(content))
 
 
-def _in_order(messages: list[Message], results: tuple[ToolResultPart, ...]) -> list[ToolResultPart]:
-    """Return the results in the order of their calls. Results without a call are last."""
-    locations = {call.id: index for index, call in enumerate(_calls(messages))}
-    return sorted(results, key=lambda result: locations.get(result.id, len(locations)))
-
-
 @final
 class _CallTurn(msgspec.Struct):
     """A turn with a call: its end, the call, whether it requests an approval, and whether it is open."""
@@ -399,11 +398,3 @@ def _turn_ends(turns: list[_CallTurn]) -> list[int]:
     for turn in same:
         turn.is_open = False
     return [turn.end for turn in same]
-
-
-def _put(messages: list[Message], at: int, results: tuple[ToolResultPart, ...]) -> None:
-    here = messages[at] if at >= 0 else None
-    if here is not None and here.role == "tool":
-        messages[at] = msgspec.structs.replace(here, content=(*here.content, *results))
-    else:
-        messages.insert(at + 1, ToolMessage(results))

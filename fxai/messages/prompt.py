@@ -299,7 +299,11 @@ class Prompt:
 
     def __str__(self) -> str:
         """Return the messages as text for people, with the role before each part. fxai cannot read this form back."""
-        return "\n".join(line for message in self for line in _lines(message))
+        return "\n".join(
+            f"{message.role}: {line}"
+            for message in self
+            for line in ([message.content] if message.role == "system" else map(_line, message.content))
+        )
 
 
 def _with_system(prompt: Prompt, before: str, behind: str) -> Prompt:
@@ -316,12 +320,6 @@ Prompt.empty = Prompt()
 
 
 # ---- the form for readers
-
-
-def _lines(message: Message) -> list[str]:
-    if message.role == "system":
-        return [f"system: {message.content}"]
-    return [f"{message.role}: {_line(part)}" for part in message.content]
 
 
 def _line(part: Content) -> str:

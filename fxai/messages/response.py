@@ -45,7 +45,7 @@ from fxai.messages.part import (
     WarningPart,
 )
 from fxai.messages.reason import ContentPolicyError
-from fxai.messages.wire import HISTORY_LIMITS, parts_from_data, parts_from_json, parts_to_data, parts_to_json
+from fxai.messages.wire import HISTORY_LIMITS, PARTS, part_to_data
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.parsing import Limits
 
@@ -171,11 +171,11 @@ class Response(msgspec.Struct, frozen=True):
         Raises:
             MessageError: If a payload (parameters, a result, metadata) is not a JSON value. The message names it.
         """
-        return parts_to_data(self.content)
+        return [part_to_data(part) for part in self.content]
 
     def to_json(self) -> str:
         """Return the parts as a JSON string, in the form of `to_data`."""
-        return parts_to_json(self.content)
+        return msgspec.json.encode(self.to_data()).decode()
 
     @staticmethod
     def from_data(data: object) -> Result[Response, DecodeFailure]:
@@ -184,7 +184,7 @@ class Response(msgspec.Struct, frozen=True):
         Fails with:
             DecodeFailure: If a part has an unknown kind, an unknown field, or a wrong type. It contains JSON pointers.
         """
-        return parts_from_data(data).map(Response)
+        return PARTS.decode(data).map(Response)
 
     @staticmethod
     def from_json(text: str | bytes, limits: Limits = HISTORY_LIMITS) -> Result[Response, DecodeFailure]:
@@ -193,7 +193,7 @@ class Response(msgspec.Struct, frozen=True):
         Fails with:
             DecodeFailure: See `from_data`. Also if the string is not JSON or exceeds the limits.
         """
-        return parts_from_json(text, limits).map(Response)
+        return PARTS.decode_json(text, limits).map(Response)
 
 
 def stream_of(parts: Iterable[Part]) -> Iterator[StreamPart]:

@@ -72,7 +72,9 @@ class _Text:
             if self._state == "inside":
                 words, tag, after = self._rest.partition(_CLOSE)
                 if not tag:
-                    at = _certain(self._rest)
+                    # trailing space and the start of a closing tag are uncertain
+                    cut = next((at for at in range(len(_CLOSE) - 1, 0, -1) if self._rest.endswith(_CLOSE[:at])), 0)
+                    at = len(self._rest[: len(self._rest) - cut].rstrip(_SPACE))
                     words, self._rest = self._rest[:at], self._rest[at:]
                     yield from self._think(words)
                     return
@@ -83,7 +85,10 @@ class _Text:
             if _OPEN.startswith(words) and words != _OPEN:
                 return
             if words.startswith(_OPEN):
-                self._leave(self._rest[: len(self._rest) - len(words)])
+                space = self._rest[: len(self._rest) - len(words)]  # also the space after the previous thought
+                self._spaces.append(["" if self._spaces else space, "", "", ""])
+                if self.count > 1:
+                    self._spaces[-2][3] = space
                 self._state, self._rest, self._has_words = "inside", words[len(_OPEN) :], False
                 yield self.count, ""
             else:
@@ -102,12 +107,6 @@ class _Text:
             self._start_text(rest.lstrip(_SPACE))
             if self._rest:
                 yield 0, self._rest
-
-    def _leave(self, space: str) -> None:
-        """Record the space before an opening tag, which is also the space after the previous thought."""
-        self._spaces.append(["" if self._spaces else space, "", "", ""])
-        if self.count > 1:
-            self._spaces[-2][3] = space
 
     def _start_text(self, words: str) -> None:
         self._state = "text"
@@ -131,12 +130,6 @@ class _Text:
             self._spaces[-1][2] = words[len(bare) :]
             words = bare
         yield from self._think(words)
-
-
-def _certain(words: str) -> int:
-    """Return the number of characters before trailing space and before a possible part of the closing tag."""
-    tag = next((size for size in range(len(_CLOSE) - 1, 0, -1) if words.endswith(_CLOSE[:size])), 0)
-    return len(words[: len(words) - tag].rstrip(_SPACE))
 
 
 @final

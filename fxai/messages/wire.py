@@ -27,7 +27,8 @@ _Parts: TypeAlias = tuple[Part, ...]
 _AnyParts: TypeAlias = tuple[AnyPart, ...]
 
 _MESSAGES: Final = Schema.of(_Messages)
-_PARTS: Final = Schema.of(_Parts)
+PARTS: Final = Schema.of(_Parts)
+"""The schema of the parts of a whole response."""
 _ANY_PARTS: Final = Schema.of(_AnyParts)
 
 HISTORY_LIMITS: Final = Limits(max_bytes=1024 * 1024 * 1024, max_depth=256, max_values=2**62)
@@ -45,13 +46,9 @@ def messages_of(content: object) -> list[Message]:
     """
     if isinstance(content, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
         return [content]
-    if not _is_list(content):
+    if not isinstance(content, Iterable) or isinstance(content, Mapping):
         raise MessageError(f"prompt must be a string, a message, or a list of messages, got {found_in(content)}")
     return [_message_of(one, index) for index, one in enumerate(cast("Iterable[object]", content))]
-
-
-def _is_list(content: object) -> bool:
-    return isinstance(content, Iterable) and not isinstance(content, Mapping)
 
 
 def _message_of(one: object, location: int) -> Message:
@@ -163,23 +160,3 @@ def part_to_data(part: AnyPart) -> dict[str, Any]:
     if isinstance(part, ToolResult):
         del data["encoded_result"]
     return _drop_empty(data)
-
-
-def parts_to_data(parts: Iterable[AnyPart]) -> list[dict[str, Any]]:
-    """Return the parts as JSON values. See `part_to_data`."""
-    return [part_to_data(part) for part in parts]
-
-
-def parts_to_json(parts: Iterable[AnyPart]) -> str:
-    """Return the parts as a JSON string, in the form of `parts_to_data`."""
-    return msgspec.json.encode(parts_to_data(parts)).decode()
-
-
-def parts_from_data(data: object) -> Result[tuple[Part, ...], DecodeFailure]:
-    """Return the parts of a whole response from JSON values, or all validation errors."""
-    return _PARTS.decode(data)
-
-
-def parts_from_json(text: str | bytes, limits: Limits = HISTORY_LIMITS) -> Result[tuple[Part, ...], DecodeFailure]:
-    """Return the parts of a whole response from a JSON string, or all validation errors."""
-    return _PARTS.decode_json(text, limits)

@@ -105,17 +105,11 @@ def check_host(scope: HttpScope, allowed: Sequence[str]) -> None:
         raise RefusedError(421, "host", "unknown host name. Ask the operator to allow it with `hosts`.")
 
 
-def is_origin_allowed(headers: Headers, scheme: str, origins: Sequence[str]) -> bool:
-    """Return True if a request comes from a page of this server, from an allowed origin, or from no page."""
-    origin = headers.get("origin")
-    return origin is None or origin in origins or origin == f"{scheme}://{headers.get('host', '')}"
-
-
 def check_origin(headers: Headers, scheme: str, origins: Sequence[str]) -> None:
     """Refuse a request from a page of another origin that is not allowed."""
-    if not is_origin_allowed(headers, scheme, origins) or headers.get("sec-fetch-site") == "cross-site":
-        if headers.get("origin") in origins:
-            return
+    origin = headers.get("origin")
+    is_own = origin is None or origin == f"{scheme}://{headers.get('host', '')}"
+    if origin not in origins and (not is_own or headers.get("sec-fetch-site") == "cross-site"):
         raise RefusedError(403, "origin", "unknown origin. Ask the operator to allow its pages with `origins`.")
 
 

@@ -59,7 +59,9 @@ def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None
         user = messages[index]
         answer = messages[index + 1] if index + 1 < len(messages) and messages[index + 1].role == "assistant" else None
         first = _find_child(children.get(None if turn is None else turn.id, []), user, answer, index, shown)
-        turn = _last_run(first, children)
+        turn = first
+        while more := [one for one in children.get(turn.id, []) if one.user is None]:  # to the last run of the message
+            turn = more[-1]
         compare_user(user, first, f"messages[{index}]")
         if answer is not None:
             compare_answer(answer, _message_of(first, turn, children), f"messages[{index + 1}]")
@@ -84,15 +86,6 @@ def _find_child(turns: Iterable[Turn], user: UIMessage, answer: UIMessage | None
         remedy = "The page shows an older conversation. Reload the conversation."
         raise HistoryError("unknown", f"messages[{index}].id", f"unknown message. {remedy}")
     return next((turn for turn in found if turn.id in shown), found[-1])
-
-
-def _last_run(turn: Turn, children: Mapping[str | None, list[Turn]]) -> Turn:
-    """Return the last run of the message of a turn."""
-    while True:
-        more = [one for one in children.get(turn.id, []) if one.user is None]
-        if not more:
-            return turn
-        turn = more[-1]
 
 
 def _message_of(first: Turn, last: Turn, children: Mapping[str | None, list[Turn]]) -> UIMessage | None:

@@ -303,7 +303,15 @@ class _JournalConversations(Conversations):
             new = ConversationSummary(conversation_id, owner, title or "…", turn.created, turn.created)
             summary = new if state is None else msgspec.structs.replace(_summary(state), changed=turn.created)
             self._touch(summary.owner, conversation_id, summary.changed, is_new=state is None)
-            journal.append(_beginning(turn), state=msgspec.to_builtins(summary))
+            begun = {
+                "turn": turn.id,
+                "parent": turn.parent,
+                "user": None if turn.user is None else turn.user.to_data(),
+                "messageId": turn.message_id,
+                "said": turn.messages.to_data(),
+                "created": turn.created,
+            }
+            journal.append(begun, state=msgspec.to_builtins(summary))
 
         return self._attempt(conversation_id, "save", begin)
 
@@ -318,7 +326,14 @@ class _JournalConversations(Conversations):
         def work(now: float) -> None:
             state = self._state_with(conversation_id, changed=now)
             self._touch(state["owner"], conversation_id, now)
-            self._journals.journal(conversation_id).append(_ending(turn), find, state)
+            ended = {
+                "ended": turn.ended,
+                "error": turn.error,
+                "message": None if turn.message is None else turn.message.to_data(),
+                "messages": turn.messages.to_data(),
+                "state": None if turn.state is None else turn.state.to_data(),
+            }
+            self._journals.journal(conversation_id).append(ended, find, state)
 
         clock: EffectOf[Clock] = Fetch(Clock)
         return clock.flat_map(lambda clock: self._attempt(conversation_id, "save", lambda: work(clock.now())))
@@ -419,27 +434,6 @@ class _JournalConversations(Conversations):
 
 
 # -- data of journals
-
-
-def _beginning(turn: Turn) -> dict[str, Any]:
-    return {
-        "turn": turn.id,
-        "parent": turn.parent,
-        "user": None if turn.user is None else turn.user.to_data(),
-        "messageId": turn.message_id,
-        "said": turn.messages.to_data(),
-        "created": turn.created,
-    }
-
-
-def _ending(turn: Turn) -> dict[str, Any]:
-    return {
-        "ended": turn.ended,
-        "error": turn.error,
-        "message": None if turn.message is None else turn.message.to_data(),
-        "messages": turn.messages.to_data(),
-        "state": None if turn.state is None else turn.state.to_data(),
-    }
 
 
 def _summary(state: Any) -> ConversationSummary:

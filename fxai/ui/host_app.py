@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, final
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -55,36 +55,31 @@ def dispatch(apps: Mapping[str, ChatApp], default: ASGIApp) -> ASGIApp:
     Raises:
         ValueError: If a path is invalid.
     """
-    return _Dispatch({_path(path): app for path, app in apps.items()}, default)
+    by_path = {_path(path): apps[path] for path in sorted(apps, key=len, reverse=True)}
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            for app in by_path.values():
+                await stack.enter_async_context(app.lifespan())
+            yield
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await Starlette(lifespan=lifespan)(scope, receive, send)
+            return
+        path, root = scope.get("path", ""), scope.get("root_path", "")
+        within = path.removeprefix(root) if root and path.startswith(root) else path
+        for prefix, app in by_path.items():
+            if scope["type"] == "http" and (within == prefix or within.startswith(f"{prefix}/")):
+                await app({**scope, "root_path": root + prefix}, receive, send)
+                return
+        await default(scope, receive, send)
+
+    return serve
 
 
 def _path(path: str) -> str:
     if not path.startswith("/") or path.endswith("/"):
         raise ValueError(f"path must start with a slash and not end with a slash, got {path!r}")
     return path
-
-
-@final
-class _Dispatch:
-    def __init__(self, apps: Mapping[str, ChatApp], default: ASGIApp) -> None:
-        self._apps = dict(sorted(apps.items(), key=lambda item: -len(item[0])))
-        self._default = default
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await Starlette(lifespan=lambda _: self._lifespan())(scope, receive, send)
-            return
-        path, root = scope.get("path", ""), scope.get("root_path", "")
-        within = path.removeprefix(root) if root and path.startswith(root) else path
-        for prefix, app in self._apps.items():
-            if scope["type"] == "http" and (within == prefix or within.startswith(f"{prefix}/")):
-                await app({**scope, "root_path": root + prefix}, receive, send)
-                return
-        await self._default(scope, receive, send)
-
-    @asynccontextmanager
-    async def _lifespan(self) -> AsyncGenerator[None]:
-        async with AsyncExitStack() as stack:
-            for app in self._apps.values():
-                await stack.enter_async_context(app.lifespan())
-            yield

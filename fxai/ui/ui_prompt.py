@@ -17,10 +17,10 @@ Source of the conversion: `convertToModelMessages` of the package `ai` of the np
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, final
+from typing import Any, Final, final
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -281,21 +281,20 @@ class _Writer:
     def _response_part(self, part: AssistantContent | ToolResultPart) -> ResponsePart:
         """Return the part of the response that created a part of the history."""
         members: dict[str, Any] = {name: getattr(part, name) for name in part.__struct_fields__}
-        match part.type:
-            case "tool-result":
-                reason = _denial(part) if part.id in self._asked else None
-                result: Any = part.result if reason is None else Denied(part.name, reason)
-                return ToolResult(**{**members, "result": result, "encoded_result": part.result})
-            case "tool-call":
-                return ToolCall(**members)
-            case "tool-approval-request":
-                return ApprovalRequest(**members)
-            case "text":
-                return Text(**members)
-            case "reasoning":
-                return Reasoning(**members)
-            case "file":
-                return File(**members)
+        if part.type != "tool-result":
+            return _RESPONSE[part.type](**members)
+        reason = _denial(part) if part.id in self._asked else None
+        result: Any = part.result if reason is None else Denied(part.name, reason)
+        return ToolResult(**{**members, "result": result, "encoded_result": part.result})
+
+
+_RESPONSE: Final[Mapping[str, Callable[..., ResponsePart]]] = {
+    "tool-call": ToolCall,
+    "tool-approval-request": ApprovalRequest,
+    "text": Text,
+    "reasoning": Reasoning,
+    "file": File,
+}
 
 
 def _build(builder: MessageBuilder, chunks: Iterable[Chunk]) -> None:
