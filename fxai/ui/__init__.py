@@ -10,11 +10,9 @@ from fxai.ui.chunk import DONE, HEADERS, Chunk, ChunkEncoder, DataPart, StreamOp
 if TYPE_CHECKING:
     from fxai.ui.access import LOOPBACK, Access, Action, Authorize, Identify, bearer_token
     from fxai.ui.ag_ui import AgUiEncoder, AgUiEvent, AgUiMessage, RunInput, encode_ag_ui, to_ag_ui
-    from fxai.ui.app import AppArgs, ChatApp, TurnAnswerer, chat_app
-    from fxai.ui.app_options import AppOptions
+    from fxai.ui.app import AppArgs, AppOptions, ChatApp, TurnAnswerer, chat_app, dispatch, mount
     from fxai.ui.conversation import Conversation, ConversationSummary, Turn
     from fxai.ui.conversation_store import Busy, ConversationError, Conversations
-    from fxai.ui.host_app import dispatch, mount
     from fxai.ui.message_builder import ChunkError, MessageBuilder
     from fxai.ui.request import Accepted, ChatRequest, Refusal, RequestLimits, accept
     from fxai.ui.signal import SentMessage, Signal, Stop, UserReply
@@ -89,12 +87,10 @@ __all__ = [
 _LATER = {
     "access": "Access Action Authorize Identify LOOPBACK bearer_token",
     "ag_ui": "AgUiEncoder AgUiEvent AgUiMessage RunInput encode_ag_ui to_ag_ui",
-    "app": "AppArgs ChatApp TurnAnswerer chat_app",
-    "app_options": "AppOptions",
+    "app": "AppArgs AppOptions ChatApp TurnAnswerer chat_app dispatch mount",
     "conversation": "Conversation ConversationSummary Turn",
     "conversation_store": "Busy ConversationError Conversations",
     "message_builder": "ChunkError MessageBuilder",
-    "host_app": "dispatch mount",
     "request": "Accepted ChatRequest Refusal RequestLimits accept",
     "signal": "UserReply SentMessage Signal Stop",
     "stream_store": "StreamStore StreamStoreError StreamWriter",

@@ -13,6 +13,10 @@ If no event arrives for a while, the response sends a comment, so that proxies a
 ...     response = client.post("/api/chat", json={"id": "c1", "messages": [question]})
 ...     client.get("/api/chat/c1").json()["messages"][1]["parts"][1]["text"]
 'Hello.'
+>>> host = Starlette()
+>>> mount(host, app, "/desk")
+>>> [route.path for route in host.routes]
+['/desk']
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -37,7 +41,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypeAliasType, TypeVar, Unpack, override
 
 from fxai.agents.agent import Agent
@@ -67,16 +71,63 @@ from fxai.ui.access import (
     read_json_body,
 )
 from fxai.ui.ag_ui import EVENT_HEADERS, NOTHING, AgUiEncoder, RunInput, translate_stream
-from fxai.ui.app_options import AppOptions
 from fxai.ui.chunk import HEADERS, StreamOptions
 from fxai.ui.conversation import Conversation, ConversationSummary
 from fxai.ui.conversation_store import Conversations
-from fxai.ui.request import ChatRequest, Refusal, RefusedError, accept, is_id, read_sent, unknown_conversation
+from fxai.ui.request import (
+    LIMITS,
+    ChatRequest,
+    Refusal,
+    RefusedError,
+    RequestLimits,
+    accept,
+    is_id,
+    read_sent,
+    unknown_conversation,
+)
 from fxai.ui.signal import Stop, UserReply
 from fxai.ui.stream_store import StreamStore
-from fxai.ui.turn import Accept, Answerer, ChatJob, ChatTurn, TurnPages
+from fxai.ui.turn import Accept, Answerer, ChatJob, ChatTurn, OnLeave, TurnPages
 
 _BEAT = b": \n\n"
+
+
+@final
+class AppOptions(msgspec.Struct, frozen=True):
+    """The options of a chat application."""
+
+    title: str = ""
+    """Title on the page and in `/api/info`. An empty string means the name of the agent."""
+    suggestions: tuple[str, ...] = ()
+    """Prompts that the page offers before the first message. By default the requests of the tools' `input_examples`,
+    two for each tool."""
+    page: bool = False
+    """True to serve the page of fxai at `/`."""
+    ag_ui: bool = False
+    """True to serve AG-UI clients at `/api/ag-ui`."""
+    stream: StreamOptions = StreamOptions()
+    """The options for the parts of a run that clients receive."""
+    on_leave: OnLeave = "continue"
+    """Action after the client of a turn has disconnected: continue the turn, or cancel it. A client can read a
+    continued turn later."""
+    hosts: tuple[str, ...] = LOOPBACK
+    """The names in the header `Host` that the server accepts; `*` accepts all names."""
+    origins: tuple[str, ...] = ()
+    """Other origins whose pages may use the application, such as `https://app.example.org`."""
+    limits: RequestLimits = LIMITS
+    """The limits for the data that a client sends."""
+    body_timeout: float = 10.0
+    """Seconds to wait for a body."""
+    heartbeat: float = 15.0
+    """Seconds without an event before a stream sends a comment."""
+    turns_per_minute: int = 60
+    """Maximum number of turns that a user starts per minute."""
+    running_turns: int = 4
+    """Maximum number of active turns of one user."""
+    all_turns: int = 256
+    """Maximum number of active turns of all users."""
+    grace: float = 10.0
+    """Seconds that active turns have to finish when the application shuts down. After this time they stop."""
 
 
 @final
@@ -213,7 +264,7 @@ class ChatApp:
     """An ASGI application that answers with agents. Create it with `chat_app`.
 
     The lifespan of its server starts it. If a host application runs no lifespan for it, its first request starts it.
-    `fxai.ui.host_app` adds it to another application together with its lifespan.
+    `mount` and `dispatch` add it to another application together with its lifespan.
     """
 
     def __init__(
@@ -651,6 +702,72 @@ def _refusal(refused: RefusedError) -> Response:
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
     return PlainTextResponse(refused.message, refused.status, headers)
+
+
+# -- other web applications
+
+
+def mount(host: Starlette, chat: ChatApp, path: str = "/chat") -> None:
+    """Mount a chat application in a Starlette or FastAPI application, which then also starts and stops it.
+
+    Args:
+        host: The application. Hosts do not run the lifespan of mounted applications, so `mount` adds it to theirs.
+        chat: The chat application.
+        path: The path of the chat application. Its routes are `PATH/api/chat` and so on.
+
+    Raises:
+        ValueError: If the path is invalid.
+    """
+    host.mount(_path(path), chat)
+    before = host.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncGenerator[Any]:
+        async with chat.lifespan(), before(app) as state:
+            yield state
+
+    host.router.lifespan_context = lifespan
+
+
+def dispatch(apps: Mapping[str, ChatApp], default: ASGIApp) -> ASGIApp:
+    """Return an ASGI application that sends requests to chat applications by path, and all others to `default`.
+
+    Args:
+        apps: The chat applications, by path.
+        default: The application for all other paths, such as a Django application. It does not need a lifespan,
+            because the returned application runs the lifespan of the chat applications.
+
+    Raises:
+        ValueError: If a path is invalid.
+    """
+    by_path = {_path(path): apps[path] for path in sorted(apps, key=len, reverse=True)}
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            for app in by_path.values():
+                await stack.enter_async_context(app.lifespan())
+            yield
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await Starlette(lifespan=lifespan)(scope, receive, send)
+            return
+        path, root = scope.get("path", ""), scope.get("root_path", "")
+        within = path.removeprefix(root) if root and path.startswith(root) else path
+        for prefix, app in by_path.items():
+            if scope["type"] == "http" and (within == prefix or within.startswith(f"{prefix}/")):
+                await app({**scope, "root_path": root + prefix}, receive, send)
+                return
+        await default(scope, receive, send)
+
+    return serve
+
+
+def _path(path: str) -> str:
+    if not path.startswith("/") or path.endswith("/"):
+        raise ValueError(f"path must start with a slash and not end with a slash, got {path!r}")
+    return path
 
 
 # -- the page: its sources are in the directory `page` of the repository, and the built files in `fxai/ui/static`
