@@ -1,10 +1,8 @@
 """The transports of a client, with limits: streamable HTTP for servers at a URL, standard streams for programs.
 
-If one request fails in the network, the SDK's transport ends the whole connection. It also drops HTTP statuses. A layer
-below the SDK converts both to a JSON-RPC error of the one request.
-
-The transport over standard streams replaces the SDK's transport. The SDK's transport does not keep standard error,
-reads lines without a limit, and leaves processes running that a server started in a session of their own.
+The SDK's transport ends the whole connection if one request fails in the network, and drops HTTP statuses. A layer
+below the SDK converts both to a JSON-RPC error of the one request. The SDK's transport over standard streams has no
+limit for lines, and leaves some processes running, so fxai has its own.
 """
 
 from __future__ import annotations
@@ -30,21 +28,13 @@ from fxai.mcp.settings import Address, HeaderError, ServerProgram
 from fxai.mcp.watch import BATCH, Watch, parts_of
 from fxai.schema.data import JSON_ERRORS, is_object
 
+# error codes of fxai, from the range for implementations
 NETWORK: Final = -32010
-"""The error code for a failure of the network, from the range for implementations."""
-HTTP_STATUS: Final = -32011
-"""The error code for an HTTP status. The status is the `data` of the error."""
-TOO_LARGE: Final = -32012
-"""The error code for an answer that exceeds the limit."""
-
-NO_ANSWER: Final = -32013
-"""The error code for a body that does not answer its request."""
-
-SESSION_GONE: Final = -32014
-"""The error code for a session that the server forgot. The HTTP status is the `data` of the error."""
-
-BAD_HEADER: Final = -32015
-"""The error code for a header that fxai cannot read or send."""
+HTTP_STATUS: Final = -32011  # the status is the `data` of the error
+TOO_LARGE: Final = -32012  # the answer exceeds the limit
+NO_ANSWER: Final = -32013  # the body does not answer its request
+SESSION_GONE: Final = -32014  # the server forgot the session; the status is the `data` of the error
+BAD_HEADER: Final = -32015  # fxai cannot read or send a header
 
 _REFUSED_STATUSES: Final = (401, 403, 407, 429)
 _REFUSAL: Final = 400  # for such a status, the SDK reads an error without an id as the answer to its request

@@ -48,13 +48,13 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
-from fxai.effects.stream import StreamOf
-from fxai.messages.part import StreamPart
+from fxai.effects.effect import AnyEffect, Suspend
+from fxai.effects.stream import StreamOf, stream_steps
 from fxai.schema.data import is_object
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import Limits, parse_json, parse_json_unsafe
 from fxai.tools.tool import AnyTool
-from fxai.ui.chunk import DONE, HEADERS, Chunk, ChunkEncoder, DataPart, StreamOptions, encode_with, to_event
+from fxai.ui.chunk import DONE, HEADERS, Chunk, ChunkEncoder, Emit, StreamOptions, emit_each, encode_answer, to_event
 from fxai.ui.client_history import HistoryError, find_turn
 from fxai.ui.conversation import Conversation
 from fxai.ui.request import (
@@ -330,31 +330,17 @@ def encode_ag_ui(
     the stream. The function ignores the version in `options`.
     """
     newest = msgspec.structs.replace(options or StreamOptions(), version=7)
-    return encode_with(parts, lambda: _RunEncoder(ChunkEncoder(newest), AgUiEncoder(thread_id, run_id)))
 
+    def produce(emit: Emit) -> AnyEffect:
+        encoder = AgUiEncoder(thread_id, run_id)
 
-@final
-class _RunEncoder:
-    """An encoder of the parts of a run as events."""
+        def translate(chunk: Chunk) -> AnyEffect:
+            return emit_each(encoder.encode(chunk), emit)
 
-    def __init__(self, chunks: ChunkEncoder, events: AgUiEncoder) -> None:
-        self._chunks = chunks
-        self._events = events
+        answered = encode_answer(parts, ChunkEncoder(newest), translate)
+        return answered.and_then(Suspend(lambda: emit_each(encoder.end(), emit)))
 
-    def _translate(self, chunks: list[Chunk]) -> list[AgUiEvent]:
-        return [event for chunk in chunks for event in self._events.encode(chunk)]
-
-    def start(self) -> list[AgUiEvent]:
-        return self._translate(self._chunks.start())
-
-    def encode(self, part: StreamPart | DataPart) -> list[AgUiEvent]:
-        return self._translate(self._chunks.encode(part))
-
-    def finish(self) -> list[AgUiEvent]:
-        return self._translate(self._chunks.finish())
-
-    def error(self, error: object) -> list[AgUiEvent]:
-        return [*self._translate(self._chunks.error(error)), *self._events.end()]
+    return stream_steps(produce)
 
 
 def translate_stream(encoder: AgUiEncoder, events: StreamOf[bytes, Any, None]) -> StreamOf[bytes, Any, None]:

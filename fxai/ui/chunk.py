@@ -19,13 +19,13 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import Cause
-from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Generate, Succeed
+from fxai.effects.effect import AnyEffect, FailCause, Fold, Generate, Succeed
 from fxai.effects.stream import StreamOf, stream_steps
 from fxai.messages.message import FilePart, ToolCallPart
 from fxai.messages.part import (
@@ -359,26 +359,6 @@ def file_url(file: File | FilePart) -> str:
 # -- whole streams
 
 
-class PartEncoder(Protocol):
-    """An encoder of the parts of one answer as data for a client."""
-
-    def start(self) -> list[dict[str, Any]]:
-        """Return the first data."""
-        ...
-
-    def encode(self, part: StreamPart | DataPart) -> list[dict[str, Any]]:
-        """Return the data of a part."""
-        ...
-
-    def finish(self) -> list[dict[str, Any]]:
-        """Return the last data of a successful answer."""
-        ...
-
-    def error(self, error: object) -> list[dict[str, Any]]:
-        """Return the last data of a failed answer."""
-        ...
-
-
 def encode_stream(
     parts: StreamOf[Any, Any, _R],
     options: StreamOptions | None = None,
@@ -397,21 +377,22 @@ def encode_stream(
         message_id: The id of the message. If it is None, the client chooses the id.
         earlier: Calls of other messages whose results the answer contains, such as calls that the user approved later.
     """
-    return encode_with(parts, lambda: ChunkEncoder(options, message_id=message_id, earlier=earlier))
+    return stream_steps(
+        lambda emit: encode_answer(parts, ChunkEncoder(options, message_id=message_id, earlier=earlier), emit)
+    )
 
 
-def encode_with(parts: StreamOf[Any, Any, _R], make: Callable[[], PartEncoder]) -> StreamOf[dict[str, Any], Any, _R]:
-    """Return the data of an answer from a new encoder per reader. The errors are the same as in `encode_stream`."""
+Emit: TypeAlias = Callable[[dict[str, Any]], AnyEffect]
+"""Sends a chunk or an event to the reader."""
 
-    def produce(emit: Callable[[dict[str, Any]], EffectOf[None]]) -> AnyEffect:
-        encoder = make()
 
-        def end(cause: Cause[Any]) -> AnyEffect:
-            return FailCause(cause) if cause.interrupted else _emit_each(encoder.error(error_of(cause)), emit)
+def encode_answer(parts: StreamOf[Any, Any, Any], encoder: ChunkEncoder, emit: Emit) -> AnyEffect:
+    """Return the effect of `encode_each`, with a failure as the last chunk."""
 
-        return Fold(encode_each(parts, encoder, emit), end, Succeed)
+    def end(cause: Cause[Any]) -> AnyEffect:
+        return FailCause(cause) if cause.interrupted else emit_each(encoder.error(error_of(cause)), emit)
 
-    return stream_steps(produce)
+    return Fold(encode_each(parts, encoder, emit), end, Succeed)
 
 
 def error_of(cause: Cause[Any]) -> object:
@@ -419,20 +400,20 @@ def error_of(cause: Cause[Any]) -> object:
     return next(iter(cause.failures), None) or cause.squash()
 
 
-def encode_each(
-    parts: StreamOf[Any, Any, _R], encoder: PartEncoder, emit: Callable[[dict[str, Any]], AnyEffect]
-) -> EffectOf[None, Any, _R]:
-    """Return the effect that calls `emit` with the data of each part, from the first to the last data."""
+def encode_each(parts: StreamOf[Any, Any, Any], encoder: ChunkEncoder, emit: Emit) -> AnyEffect:
+    """Return the effect that calls `emit` with each chunk of an answer, from `start` to `finish`."""
 
     def run() -> Generator[AnyEffect, Any, None]:
-        yield _emit_each(encoder.start(), emit)
-        yield parts.for_each(lambda part: _emit_each(encoder.encode(part), emit))
-        yield _emit_each(encoder.finish(), emit)
+        yield emit_each(encoder.start(), emit)
+        yield parts.for_each(lambda part: emit_each(encoder.encode(part), emit))
+        yield emit_each(encoder.finish(), emit)
 
     return Generate(run, (), {})
 
 
-def _emit_each(some: list[dict[str, Any]], emit: Callable[[dict[str, Any]], AnyEffect]) -> AnyEffect:
+def emit_each(some: list[dict[str, Any]], emit: Emit) -> AnyEffect:
+    """Return the effect that calls `emit` with each item."""
+
     def run() -> Generator[AnyEffect, Any, None]:
         for one in some:
             yield emit(one)

@@ -1,8 +1,7 @@
 """Checks of the messages that a client repeats. Use `find_turn` to compare them with the messages of the server.
 
-A client can have fewer messages than the server, because it lost its connection or another window continued. It can
-never have more, except for answers to pending calls. A message, call, result, or text that the server did not send
-raises `HistoryError`.
+A client can have fewer messages than the server, but more only for answers to pending calls. A message, call, result,
+or text that the server did not send raises `HistoryError`.
 
 >>> from fxai.messages.prompt import Prompt
 >>> hello = UIMessage.make("u1", "user", "Hello")

@@ -343,13 +343,7 @@ _CHUNKS: Final[Mapping[str, Members]] = {
     "tool-input-delta": {**_CALL, "inputTextDelta": TEXT},
     "tool-input-available": {**_INPUT, "input": ()},
     "tool-input-error": {**_INPUT, "input": (), "errorText": TEXT},
-    "tool-approval-request": {
-        **_CALL,
-        "approvalId": TEXT,
-        "reason?": TEXT,
-        "isAutomatic?": FLAG,
-        "signature?": TEXT,
-    },
+    "tool-approval-request": {**_CALL, "approvalId": TEXT, "reason?": TEXT, "isAutomatic?": FLAG, "signature?": TEXT},
     "tool-approval-response": {
         "approvalId": TEXT,
         "approved": FLAG,

@@ -7,14 +7,9 @@ Each outcome of a call has its own form:
 - A mistake of the client, such as an unknown tool, is a JSON-RPC error with the reason.
 - A bug is an internal error without details. `on_defect` receives the details.
 
-A call that needs approval runs only after the user of the client approved it. In the protocols until 2025-11-25, the
-server sends the question while the call waits (`elicitation/create`). Since 2026-07-28, the server answers the call
-with the question, and the client calls again with the user's answer. The client also returns a state. The SDK seals the
-state and binds it to tool and arguments. The state permits one call, once. If a client cannot ask its user, the server
-refuses the call.
-
-Until 2025-11-25, the server notifies each initialised connection of a change of the tools. Since 2026-07-28, clients
-subscribe to changes. Clients of both kinds can connect at the same time.
+A call that needs approval runs only after the user of the client approved it. Until protocol 2025-11-25, the call waits
+for the answer (`elicitation/create`). Since 2026-07-28, the answer to the call is the question, and the client calls
+again with the user's answer and a state. The SDK binds the state to the tool and its arguments. It permits one call.
 
 >>> success_result({"y": "1"}, {"y": "1"})
 {'content': [{'type': 'text', 'text': '{"y":"1"}'}], 'structuredContent': {'y': '1'}, 'isError': False}

@@ -1,19 +1,12 @@
 """The transports of a server: streamable HTTP, which is an ASGI application, and standard streams.
 
-The older protocols use sessions. Since 2026-07-28, each exchange is independent. `Guard` admits a request only if all
-of these conditions are true:
+`Guard` refuses a request for a foreign host, from a page of a foreign origin, without the token, or with a body that is
+too large or too late. Refused requests never reach the protocol. The check of the host stops pages that rebind their
+names to this machine.
 
-- The server answers for the host of the request. This check stops pages that rebind their names to this machine.
-- The origin is allowed, if a web page sent the request.
-- The request has the token.
-- The body is small enough and arrives in time.
-
-Refused requests never reach the protocol.
-
-The other transport uses standard input and output, with one JSON-RPC message per line. While the server runs, file
-descriptors 0 and 1 are redirected. Handlers and their child processes read an empty input, and their output goes to
-standard error. The server restores both descriptors afterwards. Reading and writing wait in the event loop, so a
-cancellation ends them immediately, and a slow client delays only itself.
+The other transport uses one JSON-RPC message per line. While the server runs, handlers and their child processes read
+an empty input, and their output goes to standard error. Reading and writing wait in the event loop, so a cancellation
+ends them immediately, and a slow client delays only itself.
 """
 
 from __future__ import annotations
