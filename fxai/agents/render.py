@@ -53,7 +53,7 @@ from fxai.models.language_model import LanguageModel
 from fxai.schema.codec import Schema
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.composite import composite_of
-from fxai.tools.handler import HandlerReturn
+from fxai.tools.handler_types import HandlerReturn
 from fxai.tools.tool import Tool
 from fxai.tools.tool_info import CallContext
 from fxai.tools.tool_options import ToolOptions

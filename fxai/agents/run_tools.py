@@ -21,7 +21,7 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.constructor import gen
 from fxai.effects.effect import AnyEffect, EffectOf, Succeed
-from fxai.tools.handler import Gives
+from fxai.tools.handler_types import Gives
 from fxai.tools.identity import OnConflict
 from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool, Tool

@@ -32,7 +32,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.wire import MessageError
 from fxai.schema.parsing import is_plain
 from fxai.tools.aspects.aspect import Aspect
-from fxai.tools.handler import HandlerReturn
+from fxai.tools.handler_types import HandlerReturn
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_info import CallContext
 from fxai.tools.toolkit import AnyBound

@@ -29,7 +29,7 @@ from fxai.messages.prompt import PromptInput
 from fxai.schema.codec import Schema
 from fxai.schema.fault import SchemaError
 from fxai.tools.annotation import Resumable
-from fxai.tools.handler import Gives, HandlerOf
+from fxai.tools.handler_types import Gives, HandlerOf
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import ToolError
 from fxai.tools.tool_info import CallContext

@@ -44,7 +44,8 @@ from fxai.effects.waker import Home, Waker
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.annotation import Idempotent, Readonly
-from fxai.tools.handler import CallInfo, Given, Gives, context_of
+from fxai.tools.handler import CallInfo, Given, context_of
+from fxai.tools.handler_types import Gives
 from fxai.tools.tool_error import CallFailureError, InvalidResult, nearest_name
 from fxai.tools.tool_info import CallKey, ToolInfo
 

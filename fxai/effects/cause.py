@@ -281,10 +281,10 @@ class Failed(msgspec.Struct, Generic[_E_co], frozen=True):
 
 Exit: TypeAlias = Succeeded[_A] | Failed[_E]
 
-AnyExit: TypeAlias = Exit[Any, Any]
+AnyExit: TypeAlias = "Exit[Any, Any]"
 """An exit of unknown types. The interpreter uses it."""
 
-AnyCause: TypeAlias = Cause[Any]
+AnyCause: TypeAlias = "Cause[Any]"
 """A cause of any failures."""
 
 

@@ -29,7 +29,7 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
 from threading import RLock
-from typing import Any, Generic, Never, TypeAlias, cast, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final, overload
 from weakref import WeakValueDictionary
 
 import anyio
@@ -59,19 +59,20 @@ from fxai.effects.mistake import refuse_as_value
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.task import Held, spawn, stops_the_loop, task_group
 
-_A = TypeVar("_A")
-_B = TypeVar("_B")
-_C = TypeVar("_C")
-_D = TypeVar("_D")
-_E = TypeVar("_E")
-_E2 = TypeVar("_E2")
-_E3 = TypeVar("_E3")
-_E4 = TypeVar("_E4")
-_R = TypeVar("_R")
-_R2 = TypeVar("_R2")
-_R3 = TypeVar("_R3")
-_R4 = TypeVar("_R4")
-_T = TypeVar("_T")
+if TYPE_CHECKING:
+    _A = TypeVar("_A")
+    _B = TypeVar("_B")
+    _C = TypeVar("_C")
+    _D = TypeVar("_D")
+    _E = TypeVar("_E")
+    _E2 = TypeVar("_E2")
+    _E3 = TypeVar("_E3")
+    _E4 = TypeVar("_E4")
+    _R = TypeVar("_R")
+    _R2 = TypeVar("_R2")
+    _R3 = TypeVar("_R3")
+    _R4 = TypeVar("_R4")
+    _T = TypeVar("_T")
 
 
 def collect(effects: Iterable[EffectOf[_A, _E, _R]]) -> EffectOf[list[_A], _E, _R]:

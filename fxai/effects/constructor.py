@@ -50,14 +50,15 @@ from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.mistake import Discarded, EffectInEffect, PlainAwaitable
 from fxai.effects.tracing import AttributeValue, Tracer
 
-_P = ParamSpec("_P")
-_A = TypeVar("_A")
-_V = TypeVar("_V", bound=Discarded)
-_E = TypeVar("_E")
-_X = TypeVar("_X", bound=Exception)
-_R = TypeVar("_R")
-_I = TypeVar("_I")
-_S = TypeVar("_S")
+if TYPE_CHECKING:
+    _P = ParamSpec("_P")
+    _A = TypeVar("_A")
+    _V = TypeVar("_V", bound=Discarded)
+    _E = TypeVar("_E")
+    _X = TypeVar("_X", bound=Exception)
+    _R = TypeVar("_R")
+    _I = TypeVar("_I")
+    _S = TypeVar("_S")
 
 
 if TYPE_CHECKING:

@@ -44,14 +44,16 @@ from fxai.effects.context import AnyContext, ContextOf
 from fxai.effects.mistake import MYPY, Discarded, NotItsValue, Unprovided, not_a_layer, not_an_effect, refuse_as_value
 from fxai.effects.tracing import AttributeValue, Named, Operation, Tracer
 
-_A = TypeVar("_A", default=None)
-_E = TypeVar("_E", default=Never)
-_R = TypeVar("_R", default=None)
-_B = TypeVar("_B")
-_C = TypeVar("_C")
-_E2 = TypeVar("_E2")
-_R2 = TypeVar("_R2")
-_T = TypeVar("_T")
+if TYPE_CHECKING:
+    _A = TypeVar("_A", default=None)
+    _E = TypeVar("_E", default=Never)
+    _R = TypeVar("_R", default=None)
+    _B = TypeVar("_B")
+    _C = TypeVar("_C")
+    _E2 = TypeVar("_E2")
+    _R2 = TypeVar("_R2")
+    _T = TypeVar("_T")
+
 _T_co = TypeVar("_T_co", covariant=True)
 _A_co = TypeVar("_A_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)

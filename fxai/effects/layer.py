@@ -51,10 +51,12 @@ from fxai.effects.effect import (
     Within,
 )
 from fxai.effects.mistake import MYPY, not_a_layer
-from fxai.effects.schedule import Schedule
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import ReferenceMeta
 from fxai.effects.stream import StreamOf, provide_stream
+
+if TYPE_CHECKING:
+    from fxai.effects.schedule import Schedule
 
 Build: TypeAlias = "Callable[[MemoMap, Scope], EffectOf[AnyContext, Any, Any]]"
 Make: TypeAlias = Callable[[AnyContext], AnyContext]
@@ -179,28 +181,30 @@ def _same(key: object, built_with: object, found: object) -> bool:
     return found is built_with or (found is _ABSENT and not isinstance(key, ReferenceMeta))
 
 
-_A = TypeVar("_A")
-_E = TypeVar("_E")
-_E2 = TypeVar("_E2")
-_R = TypeVar("_R")
-_X = TypeVar("_X", default=Never)
-_N = TypeVar("_N", default=None)
-_R2 = TypeVar("_R2")
-_I = TypeVar("_I")
-_I2 = TypeVar("_I2")
-_I3 = TypeVar("_I3")
-_I4 = TypeVar("_I4")
-_S = TypeVar("_S")
-_T = TypeVar("_T")
+if TYPE_CHECKING:
+    _A = TypeVar("_A")
+    _E = TypeVar("_E")
+    _E2 = TypeVar("_E2")
+    _R = TypeVar("_R")
+    _X = TypeVar("_X", default=Never)
+    _N = TypeVar("_N", default=None)
+    _R2 = TypeVar("_R2")
+    _I = TypeVar("_I")
+    _I2 = TypeVar("_I2")
+    _I3 = TypeVar("_I3")
+    _I4 = TypeVar("_I4")
+    _S = TypeVar("_S")
+    _T = TypeVar("_T")
+    _Out2 = TypeVar("_Out2")
+    _A_co = TypeVar("_A_co", covariant=True)
+    _N_co = TypeVar("_N_co", covariant=True)
+    _T_co = TypeVar("_T_co", covariant=True)
+    _T_contra = TypeVar("_T_contra", contravariant=True)
+
 _Out = TypeVar("_Out", default=Never)
-_Out2 = TypeVar("_Out2")
-_A_co = TypeVar("_A_co", covariant=True)
-_N_co = TypeVar("_N_co", covariant=True)
 _Out_contra = TypeVar("_Out_contra", contravariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _In_co = TypeVar("_In_co", covariant=True, default=None)
-_T_co = TypeVar("_T_co", covariant=True)
-_T_contra = TypeVar("_T_contra", contravariant=True)
 
 
 @final
@@ -208,85 +212,80 @@ class Many:
     """A member of large unions, which keeps mypy from joining them to `object`. Only type checkers use it."""
 
 
-# Each type variable takes at most 60 arguments: pyright drops types after the 62nd, and the time of mypy grows with the
-# third power of the number.
-_Fifteen = TypeAliasType(
-    "_Fifteen", tuple[_T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T], type_params=(_T,)
-)
-Over60 = TypeAliasType(
-    "Over60",
-    tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], _T, *tuple[_T, ...]],
-    type_params=(_I, _I2, _I3, _I4, _T),
-)
-"""Arguments of five types, at least 61: fifteen of each of the first four."""
-Over120 = TypeAliasType(
-    "Over120",
-    tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], *Over60[_I, _I2, _I3, _I4, _T]],
-    type_params=(_I, _I2, _I3, _I4, _T),
-)
-"""Arguments of five types, at least 121: thirty of each of the first four."""
-Over180 = TypeAliasType(
-    "Over180",
-    tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], *Over120[_I, _I2, _I3, _I4, _T]],
-    type_params=(_I, _I2, _I3, _I4, _T),
-)
-"""Arguments of five types, at least 181: 45 of each of the first four."""
-Over240 = TypeAliasType(
-    "Over240",
-    tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], *Over180[_I, _I2, _I3, _I4, _T]],
-    type_params=(_I, _I2, _I3, _I4, _T),
-)
-"""Arguments of five types, at least 241: sixty of each of the first four."""
+if TYPE_CHECKING:
+    # Each type variable takes at most 60 arguments: pyright drops types after the 62nd, and the time of mypy grows with
+    # the third power of the number.
+    _Fifteen = TypeAliasType(
+        "_Fifteen", tuple[_T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T, _T], type_params=(_T,)
+    )
+    Over60 = TypeAliasType(
+        "Over60",
+        tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], _T, *tuple[_T, ...]],
+        type_params=(_I, _I2, _I3, _I4, _T),
+    )
+    """Arguments of five types, at least 61: fifteen of each of the first four."""
+    Over120 = TypeAliasType(
+        "Over120",
+        tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], *Over60[_I, _I2, _I3, _I4, _T]],
+        type_params=(_I, _I2, _I3, _I4, _T),
+    )
+    """Arguments of five types, at least 121: thirty of each of the first four."""
+    Over180 = TypeAliasType(
+        "Over180",
+        tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], *Over120[_I, _I2, _I3, _I4, _T]],
+        type_params=(_I, _I2, _I3, _I4, _T),
+    )
+    """Arguments of five types, at least 181: 45 of each of the first four."""
+    Over240 = TypeAliasType(
+        "Over240",
+        tuple[*_Fifteen[_I], *_Fifteen[_I2], *_Fifteen[_I3], *_Fifteen[_I4], *Over180[_I, _I2, _I3, _I4, _T]],
+        type_params=(_I, _I2, _I3, _I4, _T),
+    )
+    """Arguments of five types, at least 241: sixty of each of the first four."""
 
+    class _Ready(Protocol[_A_co, _N_co, _E_co]):
+        """An effect, seen by what it needs."""
 
-class _Ready(Protocol[_A_co, _N_co, _E_co]):
-    """An effect, seen by what it needs."""
+        def __fx_ends__(self) -> EffectOf[_A_co, _E_co, Any]: ...
+        def __fx_needs__(self) -> _N_co: ...
 
-    def __fx_ends__(self) -> EffectOf[_A_co, _E_co, Any]: ...
-    def __fx_needs__(self) -> _N_co: ...
+    @final
+    class StillMissing(Generic[_T, _E_co, _In_co]):
+        """The required services that a layer does not supply, with its failures and needs. For type checkers only."""
 
+    @final
+    class Supply(Generic[_Out_contra, _E_co, _In_co]):
+        """The services that a layer supplies. Only type checkers use this class. It has no instances."""
 
-@final
-class StillMissing(Generic[_T, _E_co, _In_co]):
-    """The required services that a layer does not supply, with its failures and needs. For type checkers only."""
+        if MYPY:  # mypy needs the third power of time to find what is missing: first, whether nothing is
 
+            @overload
+            def __call__(self, needs: Needs[_Out_contra | None], /) -> StillMissing[None, _E_co, _In_co]: ...
+            @overload
+            def __call__(self, needs: Needs[_Out_contra | _R2], /) -> StillMissing[_R2, _E_co, _In_co]: ...
+            def __call__(self, needs: Needs[Any], /) -> StillMissing[Any, _E_co, _In_co]:  # noqa: D102
+                raise NotImplementedError
 
-@final
-class Supply(Generic[_Out_contra, _E_co, _In_co]):
-    """The services that a layer supplies. Only type checkers use this class. It has no instances."""
+        else:
 
-    if MYPY:  # mypy needs the third power of time to find what is missing: first, whether nothing is
+            def __call__(self, needs: Needs[_Out_contra | Many | _N | None], /) -> StillMissing[_N, _E_co, _In_co]:
+                """Return what is still missing of the services that a program needs, or None if nothing is missing."""
+                raise NotImplementedError
 
-        @overload
-        def __call__(self, needs: Needs[_Out_contra | None], /) -> StillMissing[None, _E_co, _In_co]: ...
-        @overload
-        def __call__(self, needs: Needs[_Out_contra | _R2], /) -> StillMissing[_R2, _E_co, _In_co]: ...
-        def __call__(self, needs: Needs[Any], /) -> StillMissing[Any, _E_co, _In_co]:  # noqa: D102
-            raise NotImplementedError
+    class _Built(Protocol[_T_co, _E_co, _In_co]):
+        """The type of a layer, reduced to the services that it builds."""
 
-    else:
+        def __fx_built__(self) -> EffectOf[_T_co, _E_co, _In_co]: ...
 
-        def __call__(self, needs: Needs[_Out_contra | Many | _N | None], /) -> StillMissing[_N, _E_co, _In_co]:
-            """Return what is still missing of the services that a program needs, or None if nothing is missing."""
-            raise NotImplementedError
+    class _Supplies(Protocol[_T_co, _E_co, _In_co]):
+        """The type of one of a few layers, reduced to the services that it builds."""
 
+        def __fx_supplies__(self) -> EffectOf[_T_co, _E_co, _In_co]: ...
 
-class _Built(Protocol[_T_co, _E_co, _In_co]):
-    """The type of a layer, reduced to the services that it builds."""
+    class _Joins(Protocol[_T_contra, _T_co]):
+        """The type of a layer, reduced to the merged layer that it forms with another layer."""
 
-    def __fx_built__(self) -> EffectOf[_T_co, _E_co, _In_co]: ...
-
-
-class _Supplies(Protocol[_T_co, _E_co, _In_co]):
-    """The type of one of a few layers, reduced to the services that it builds."""
-
-    def __fx_supplies__(self) -> EffectOf[_T_co, _E_co, _In_co]: ...
-
-
-class _Joins(Protocol[_T_contra, _T_co]):
-    """The type of a layer, reduced to the merged layer that it forms with another layer."""
-
-    def __fx_join__(self, first: _T_contra, /) -> _T_co: ...
+        def __fx_join__(self, first: _T_contra, /) -> _T_co: ...
 
 
 @final

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, repeat
-from typing import Any, Generic, Protocol, TypeAlias, cast, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast, final, runtime_checkable
 
 import msgspec
 from typing_extensions import TypeVar
@@ -23,13 +23,15 @@ from fxai.effects.cause import Succeeded
 from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Gen, Generate
 from fxai.effects.service import Clock
 
-_A = TypeVar("_A")
-_E = TypeVar("_E")
-_R = TypeVar("_R")
+if TYPE_CHECKING:
+    _A = TypeVar("_A")
+    _E = TypeVar("_E")
+    _R = TypeVar("_R")
+    _In2 = TypeVar("_In2")
+    _Out = TypeVar("_Out")
+    _Out2 = TypeVar("_Out2")
+
 _In_contra = TypeVar("_In_contra", contravariant=True, default=object)
-_In2 = TypeVar("_In2")
-_Out = TypeVar("_Out")
-_Out2 = TypeVar("_Out2")
 _Out_co = TypeVar("_Out_co", covariant=True, default=object)
 
 

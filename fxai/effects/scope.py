@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from typing import Any, Never, TypeAlias, final, overload
+from typing import TYPE_CHECKING, Any, Never, TypeAlias, final, overload
 
 from typing_extensions import TypeVar
 
@@ -42,10 +42,12 @@ from fxai.effects.effect import (
 from fxai.effects.mistake import Discarded
 from fxai.effects.service import Service
 
-_A = TypeVar("_A")
-_E = TypeVar("_E")
-_R = TypeVar("_R")
-_R2 = TypeVar("_R2")
+if TYPE_CHECKING:
+    _A = TypeVar("_A")
+    _E = TypeVar("_E")
+    _R = TypeVar("_R")
+    _R2 = TypeVar("_R2")
+
 
 Finalizer: TypeAlias = Callable[[AnyExit], EffectOf[Any, Any, None]]
 

@@ -30,16 +30,18 @@ from fxai.effects.mistake import MYPY, Discarded, NotItsValue, not_a_layer, refu
 from fxai.effects.pull import END, Channel, Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
+if TYPE_CHECKING:
+    _X = TypeVar("_X", default=Never)
+    _N = TypeVar("_N", default=None)
+    _C = TypeVar("_C")
+    _E = TypeVar("_E")
+    _E2 = TypeVar("_E2")
+    _R = TypeVar("_R")
+    _R2 = TypeVar("_R2")
+    _T = TypeVar("_T")
+
 _A = TypeVar("_A", default=None)
-_X = TypeVar("_X", default=Never)
-_N = TypeVar("_N", default=None)
 _B = TypeVar("_B")
-_C = TypeVar("_C")
-_E = TypeVar("_E")
-_E2 = TypeVar("_E2")
-_R = TypeVar("_R")
-_R2 = TypeVar("_R2")
-_T = TypeVar("_T")
 _A_co = TypeVar("_A_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _R_co = TypeVar("_R_co", covariant=True, default=None)

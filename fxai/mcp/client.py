@@ -39,7 +39,7 @@ from fxai.mcp.settings import (
     ServerSettings,
 )
 from fxai.schema.data import JsonObject
-from fxai.tools.handler import Gives
+from fxai.tools.handler_types import Gives
 from fxai.tools.identity import FailureMode
 from fxai.tools.source import ToolSource
 from fxai.tools.tool_info import Validation

@@ -37,7 +37,8 @@ from fxai.schema.data import JsonObject
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
-from fxai.tools.handler import Given, Handler, HandlerOf
+from fxai.tools.handler import Given, Handler
+from fxai.tools.handler_types import HandlerOf
 from fxai.tools.tool_info import CallContext
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fxai.lazy import import_later
 from fxai.tools.call import OnInvalidCall, Outcome
-from fxai.tools.handler import HandlerError, HandlerOf, HandlerReturn, Handling, MethodsOf
+from fxai.tools.handler import HandlerError
 from fxai.tools.identity import (
     FailureMode,
     Kind,
@@ -41,6 +41,7 @@ from fxai.tools.toolkit import BoundToolkit, Toolkit, bind
 
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite, SubCall, SubCalls, SubResults
+    from fxai.tools.handler_types import HandlerOf, HandlerReturn, Handling, MethodsOf
     from fxai.tools.source import Sourced, ToolSource
 
 __all__ = [
@@ -96,7 +97,11 @@ __all__ = [
 ]
 
 # To keep `import fxai` fast, these modules load when a program first uses one of their names.
-_LATER = {"composite": "Composite SubCall SubCalls SubResults", "source": "Sourced ToolSource"}
+_LATER = {
+    "composite": "Composite SubCall SubCalls SubResults",
+    "handler_types": "HandlerOf HandlerReturn Handling MethodsOf",
+    "source": "Sourced ToolSource",
+}
 
 if not TYPE_CHECKING:  # a type checker would accept any name of a module that has `__getattr__`
     __getattr__ = import_later(__name__, _LATER)

@@ -43,13 +43,12 @@ from fxai.tools.handler import (
     Answering,
     CallInfo,
     Given,
-    Gives,
     HandlerError,
-    HandlerOf,
     InnerCall,
     InnerCalls,
     context_of,
 )
+from fxai.tools.handler_types import Gives, HandlerOf
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, OutcomeUnknown, Refused, encode_failure
 from fxai.tools.tool_info import CallContext, NeedsApproval, ToolInfo

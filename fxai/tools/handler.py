@@ -28,16 +28,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from time import perf_counter
 from types import CoroutineType, FunctionType, GeneratorType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Never, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Never, Protocol, TypeVar, cast, final
 
 import anyio
 import anyio.lowlevel
 import msgspec
 from returns.context import RequiresContextFutureResult
-from returns.io import IOResult
 from returns.maybe import Maybe
-from returns.result import Failure, Result, Success
-from typing_extensions import TypeAliasType, TypeVar
+from returns.result import Failure, Success
 
 from fxai.effects import blocking as held
 from fxai.effects.blocking import HELD_SECONDS
@@ -58,7 +56,6 @@ from fxai.effects.effect import (
 )
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.layer import LayerOf, layer_from_context, map_layer_context
-from fxai.effects.mistake import PlainAwaitable
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.stream import AnyStream, StreamOf, pull_stream
@@ -71,71 +68,13 @@ from fxai.tools.type_hints import needed_services
 if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
 
-_P = TypeVar("_P")
-_S = TypeVar("_S")
-_F = TypeVar("_F")
-_O = TypeVar("_O")
 _T = TypeVar("_T")
 _E = TypeVar("_E")
 _R2 = TypeVar("_R2")
-_R = TypeVar("_R", default=None)
-_T_co = TypeVar("_T_co", covariant=True)
-_E_co = TypeVar("_E_co", covariant=True, default=Never)
-_R_co = TypeVar("_R_co", covariant=True, default=None)
-
-HandlerReturn = TypeAliasType(
-    "HandlerReturn",
-    Result[_S, _F]  # the most common type, because messages of type checkers start with it
-    | EffectOf[_S, _F, _R]
-    | Generator[EffectOf[Any, _F, _R], object, _S]
-    | PlainAwaitable[Result[_S, _F] | IOResult[_S, _F] | EffectOf[_S, _F, _R]]
-    | StreamOf[_S, _F, _R]
-    | IOResult[_S, _F]
-    | RequiresContextFutureResult[_S, _F, ContextOf[_R]],
-    type_params=(_S, _F, _R),
-)
-"""The possible return values of a handler with the success `S`, the failure `F`, and the needed services `R`."""
-
-
-Handling = TypeAliasType(
-    "Handling",
-    Callable[[_P], HandlerReturn[_S, _F, _R]] | Callable[[_P, CallContext], HandlerReturn[_S, _F, _R]],
-    type_params=(_P, _S, _F, _R),
-)
-"""A handler: a function of the parameters, or of the parameters and the `CallContext`."""
 
 
 @final
-class HandlerOf(Generic[_P, _S, _F]):
-    """A requirement in `R`: a handler from the parameters `P` to the success `S` or the failure `F`.
-
-    `HandlerOf` is only a type. At run time, the identity of the tool is the key of the handler.
-    """
-
-    def __init__(self) -> None:
-        raise TypeError("HandlerOf is only a type. Create handlers with tool.handler(f).")
-
-
-@final
-class Gives(Generic[_T_co, _E_co, _R_co]):
-    """A type of the handlers `T` that an object supplies, its failure `E`, and its needed services `R`."""
-
-    def __init__(self) -> None:
-        raise TypeError("Gives is only a type. Use BoundToolkit or ToolSource.")
-
-
-@final
-class MethodsOf(Generic[_O]):
-    """A requirement in `R`: the handlers of all tools from an object of class `O`.
-
-    `MethodsOf` is only a type. At run time, the identity of each tool is the key of its handler.
-    """
-
-    def __init__(self) -> None:
-        raise TypeError("MethodsOf is only a type. Get the handlers of methods from Toolkit.from_object(obj).layer.")
-
-
-class Given(NamedTuple):
+class Given(msgspec.Struct, frozen=True):
     """A key for the function of a handler. With it, `Toolkit.to_layer` detects two handlers for one tool."""
 
     identity: Identity

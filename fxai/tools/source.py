@@ -23,7 +23,7 @@ from typing_extensions import TypeVar, override
 from fxai.effects.effect import AnyEffect, EffectOf, Succeed
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.stream import AnyStream, StreamOf
-from fxai.tools.handler import Gives
+from fxai.tools.handler_types import Gives
 from fxai.tools.identity import OnConflict
 from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit, bound_of
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
     Concatenate,
@@ -61,42 +62,37 @@ from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.function import FunctionOptions, ToolFunction, name_of
-from fxai.tools.handler import Gives, HandlerOf, HandlerReturn, handler_layer, typed_call
+from fxai.tools.handler import handler_layer, typed_call
 from fxai.tools.identity import Identity, Kind, ProviderTool
 from fxai.tools.signature import Arguments
 from fxai.tools.tool_info import CallContext, ToolInfo, Validation, check_examples
-from fxai.tools.tool_options import (
-    FormOptions,
-    FormProvider,
-    MakeOptions,
-    ToolCombinators,
-    ToolOptions,
-    TypeOptions,
-    TypeProvider,
-    check_name,
-    option_fields,
-)
+from fxai.tools.tool_options import ToolCombinators, ToolOptions, check_name, option_fields
 from fxai.tools.type_hints import data_schema, names_around
+
+if TYPE_CHECKING:
+    from fxai.tools.handler_types import Gives, HandlerOf, HandlerReturn
+    from fxai.tools.tool_options import FormOptions, FormProvider, MakeOptions, TypeOptions, TypeProvider
+
+    _P2 = TypeVar("_P2", default=Empty)
+    _S2 = TypeVar("_S2", default=None)
+    _D2 = TypeVar("_D2", default=object)
+    _F2 = TypeVar("_F2", default=Never)
+    _A = TypeVar("_A")
+    _O = TypeVar("_O")
+    _K = TypeVar("_K")
+    _R = TypeVar("_R", default=None)
+    _Q2 = ParamSpec("_Q2")
+    _FR = TypeVar("_FR")
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")
 _F = TypeVar("_F", default=Never)
-_P2 = TypeVar("_P2", default=Empty)
-_S2 = TypeVar("_S2", default=None)
-_D2 = TypeVar("_D2", default=object)
-_F2 = TypeVar("_F2", default=Never)
-_A = TypeVar("_A")
-_O = TypeVar("_O")
-_K = TypeVar("_K")
-_R = TypeVar("_R", default=None)
 _Raw: TypeAlias = Mapping[str, Any] | JsonSchema
 _V = TypeVar("_V", default=object)  # the type that `validation` returns, or any JSON value
 _Checked: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[_V, Any]]
 _Q = ParamSpec("_Q")
-_Q2 = ParamSpec("_Q2")
 _FS = TypeVar("_FS")
 _FF = TypeVar("_FF")
-_FR = TypeVar("_FR")
 _A_co = TypeVar("_A_co", covariant=True)
 _R_co = TypeVar("_R_co", covariant=True)
 

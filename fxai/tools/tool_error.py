@@ -227,7 +227,7 @@ class Interrupted(NotRun, frozen=True, tag="execution-interrupted"):
 
 
 CallFailure: TypeAlias = (
-    UnknownTool | InvalidParameters | HandlerFailed[Any] | InvalidResult | HandlerUnavailable | OutcomeUnknown | Refused
+    "UnknownTool | InvalidParameters | HandlerFailed | InvalidResult | HandlerUnavailable | OutcomeUnknown | Refused"
 )
 """Every class of `ToolError`."""
 

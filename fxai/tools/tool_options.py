@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Generic, NotRequired, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Generic, NotRequired, Self, TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -59,56 +59,53 @@ class ToolOptions(TypedDict, Generic[_P, _S], total=False):
     """Keys of the services that the handler needs. They are documentation, and fxai does not check them."""
 
 
-class TypeOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
-    """The options of a tool with the types of its success and failure, as classes or schemas."""
+if TYPE_CHECKING:
 
-    success: type[_S] | Schema[_S]
-    """The type of the success. Default: `None`."""
-    failure: type[_F] | Schema[_F]
-    """The type of the failure. Default: `Never`, no failure."""
+    class TypeOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
+        """The options of a tool with the types of its success and failure, as classes or schemas."""
 
+        success: type[_S] | Schema[_S]
+        """The type of the success. Default: `None`."""
+        failure: type[_F] | Schema[_F]
+        """The type of the failure. Default: `Never`, no failure."""
 
-class FormOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
-    """The options of `TypeOptions` for other types: a union, `Literal`, `Annotated`, `NewType`, `None`, or an alias."""
+    class FormOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
+        """The options of `TypeOptions` for a union, `Literal`, `Annotated`, `NewType`, `None`, or an alias."""
 
-    success: TypeForm[_S]
-    """The type of the success. Default: `None`."""
-    failure: TypeForm[_F]
-    """The type of the failure. Default: `Never`, no failure."""
+        success: TypeForm[_S]
+        """The type of the success. Default: `None`."""
+        failure: TypeForm[_F]
+        """The type of the failure. Default: `Never`, no failure."""
 
+    class MakeOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
+        """The options of `TypeOptions` and `FormOptions`, for pyright."""
 
-class MakeOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
-    """The options of `TypeOptions` and `FormOptions`, for pyright."""
+        success: type[_S] | Schema[_S] | TypeForm[_S]
+        """The type of the success. Default: `None`."""
+        failure: type[_F] | Schema[_F] | TypeForm[_F]
+        """The type of the failure. Default: `Never`, no failure."""
 
-    success: type[_S] | Schema[_S] | TypeForm[_S]
-    """The type of the success. Default: `None`."""
-    failure: type[_F] | Schema[_F] | TypeForm[_F]
-    """The type of the failure. Default: `Never`, no failure."""
+    class _Provider(TypedDict):
+        id: str
+        name: str
+        provider_name: str | None
+        args: NotRequired[type[msgspec.Struct]]
 
+    class TypeProvider(_Provider, Generic[_S, _F]):
+        """The names of a provider's tool, with the types of its success and failure as classes or schemas."""
 
-class _Provider(TypedDict):
-    id: str
-    name: str
-    provider_name: str | None
-    args: NotRequired[type[msgspec.Struct]]
+        success: NotRequired[type[_S] | Schema[_S]]
+        """The type of the success. Default: `None`."""
+        failure: NotRequired[type[_F] | Schema[_F]]
+        """The type of the failure. Default: `Never`, no failure."""
 
+    class FormProvider(_Provider, Generic[_S, _F]):
+        """The options of `TypeProvider`, for other type forms."""
 
-class TypeProvider(_Provider, Generic[_S, _F]):
-    """The names of a provider's tool, with the types of its success and failure as classes or schemas."""
-
-    success: NotRequired[type[_S] | Schema[_S]]
-    """The type of the success. Default: `None`."""
-    failure: NotRequired[type[_F] | Schema[_F]]
-    """The type of the failure. Default: `Never`, no failure."""
-
-
-class FormProvider(_Provider, Generic[_S, _F]):
-    """The options of `TypeProvider`, for other type forms."""
-
-    success: NotRequired[TypeForm[_S]]
-    """The type of the success. Default: `None`."""
-    failure: NotRequired[TypeForm[_F]]
-    """The type of the failure. Default: `Never`, no failure."""
+        success: NotRequired[TypeForm[_S]]
+        """The type of the success. Default: `None`."""
+        failure: NotRequired[TypeForm[_F]]
+        """The type of the failure. Default: `Never`, no failure."""
 
 
 _KNOWN: Final = frozenset(ToolOptions.__annotations__)

@@ -18,7 +18,7 @@ report it. A `BoundToolkit` is a toolkit together with the layer of its handlers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, Self, TypeAlias, cast, final, overload
@@ -27,18 +27,8 @@ import msgspec
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.effects.effect import AnyEffect, EffectOf, Enter, Needs, Succeed
-from fxai.effects.layer import (
-    AnyLayer,
-    LayerOf,
-    Many,
-    Over60,
-    Over120,
-    Over180,
-    Over240,
-    StillMissing,
-    map_layer_context,
-)
+from fxai.effects.effect import AnyEffect, EffectOf, Enter, Generate, Succeed
+from fxai.effects.layer import AnyLayer, LayerOf, map_layer_context
 from fxai.effects.mistake import MYPY
 from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
@@ -47,93 +37,87 @@ from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.annotation import Annotation, Annotations
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.function import tools_of
-from fxai.tools.handler import (
-    Gives,
-    HandlerOf,
-    HandlerReturn,
-    Handling,
-    MethodsOf,
-    check_doubled,
-    check_handlers,
-    check_names,
-)
-from fxai.tools.identity import Identity, OnConflict, join_by_name
-from fxai.tools.live_tools import follow, merge_again
+from fxai.tools.handler import check_doubled, check_handlers, check_names
+from fxai.tools.identity import Identity, OnConflict, join_by_name, newcomers
 from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool
 from fxai.tools.tool_error import ToolError, nearest_name
 from fxai.tools.tool_info import CallContext
 from fxai.tools.tool_options import ToolOptions
 
 if TYPE_CHECKING:
+    from fxai.effects.effect import Needs
+    from fxai.effects.layer import Many, Over60, Over120, Over180, Over240, StillMissing
     from fxai.tools.aspects.aspect import Aspect
     from fxai.tools.composite import Composite
+    from fxai.tools.handler_types import Gives, HandlerOf, HandlerReturn, Handling, MethodsOf
 
-_P = TypeVar("_P")
-_S = TypeVar("_S")
-_F = TypeVar("_F")
-_T = TypeVar("_T")
-_E = TypeVar("_E")
-_E2 = TypeVar("_E2")
-_R = TypeVar("_R", default=None)
-_R2 = TypeVar("_R2")
+    _P = TypeVar("_P")
+    _S = TypeVar("_S")
+    _F = TypeVar("_F")
+    _T = TypeVar("_T")
+    _E = TypeVar("_E")
+    _E2 = TypeVar("_E2")
+    _R = TypeVar("_R", default=None)
+    _R2 = TypeVar("_R2")
+    _1 = TypeVar("_1")
+    _2 = TypeVar("_2")
+    _3 = TypeVar("_3")
+    _4 = TypeVar("_4")
+    _5 = TypeVar("_5")
+    _6 = TypeVar("_6")
+    _7 = TypeVar("_7")
+    _8 = TypeVar("_8")
+    _R1 = TypeVar("_R1")
+    _R3 = TypeVar("_R3")
+    _R4 = TypeVar("_R4")
+    _R5 = TypeVar("_R5")
+    _R6 = TypeVar("_R6")
+    _T_contra = TypeVar("_T_contra", contravariant=True)
+    Missing = TypeVar("Missing", bound="Many | None")
+    _Missing = TypeVar("_Missing")
+
 _T_co = TypeVar("_T_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _R_co = TypeVar("_R_co", covariant=True, default=None)
-_1 = TypeVar("_1")
-_2 = TypeVar("_2")
-_3 = TypeVar("_3")
-_4 = TypeVar("_4")
-_5 = TypeVar("_5")
-_6 = TypeVar("_6")
-_7 = TypeVar("_7")
-_8 = TypeVar("_8")
-_R1 = TypeVar("_R1")
-_R3 = TypeVar("_R3")
-_R4 = TypeVar("_R4")
-_R5 = TypeVar("_R5")
-_R6 = TypeVar("_R6")
 
-_T_contra = TypeVar("_T_contra", contravariant=True)
-Missing = TypeVar("Missing", bound="Many | None")
-_Missing = TypeVar("_Missing")
 
 AnyBound: TypeAlias = "BoundToolkit[Any, Any, Any]"
 """A bound toolkit with unchecked types."""
 
-
-class _N(Protocol[_T_co]):
-    """A tool, reduced to the handler that the tool needs."""
-
-    def __fx_handler__(self) -> _T_co: ...
+_Bounds: TypeAlias = "tuple[AnyBound, ...]"
 
 
-class _M(Protocol[_T_co]):
-    """A tool in a group of nine or more, reduced to the handler that the tool needs."""
+if TYPE_CHECKING:
 
-    def __fx_handler_of_many__(self) -> _T_co: ...
+    class _N(Protocol[_T_co]):
+        """A tool, reduced to the handler that the tool needs."""
 
+        def __fx_handler__(self) -> _T_co: ...
 
-class _Handlers(Protocol[_T_contra, _T, _E_co, _R_co]):
-    """A layer, reduced to the handlers that it does not supply."""
+    class _M(Protocol[_T_co]):
+        """A tool in a group of nine or more, reduced to the handler that the tool needs."""
 
-    @property
-    def __fx_supply__(self) -> Callable[[_T_contra], StillMissing[_T, _E_co, _R_co]]: ...
+        def __fx_handler_of_many__(self) -> _T_co: ...
 
+    class _Handlers(Protocol[_T_contra, _T, _E_co, _R_co]):
+        """A layer, reduced to the handlers that it does not supply."""
 
-class _Supplying(Protocol[_T_co]):
-    """A layer, seen as a function of needs: mypy then solves the type variables of the other arguments first."""
+        @property
+        def __fx_supply__(self) -> Callable[[_T_contra], StillMissing[_T, _E_co, _R_co]]: ...
 
-    @property
-    def __fx_supply__(self) -> _T_co: ...
+    class _Supplying(Protocol[_T_co]):
+        """A layer, seen as a function of needs: mypy then solves the type variables of the other arguments first."""
 
+        @property
+        def __fx_supply__(self) -> _T_co: ...
 
-class _B(Protocol[_T_co, _R_co]):
-    """A function tool, a bound toolkit, or a composite, whose layer cannot fail."""
+    class _B(Protocol[_T_co, _R_co]):
+        """A function tool, a bound toolkit, or a composite, whose layer cannot fail."""
 
-    @property
-    def layer(self) -> AnyLayer: ...
+        @property
+        def layer(self) -> AnyLayer: ...
 
-    def __fx_gives__(self) -> Gives[_T_co, Never, _R_co]: ...
+        def __fx_gives__(self) -> Gives[_T_co, Never, _R_co]: ...
 
 
 @final
@@ -682,7 +666,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         parts = (*self.parts, *(part for part in other.parts if part[0] not in origins))
         toolkit = self.toolkit.merge(other.toolkit, on_conflict=on_conflict)
         made: AnyBound = BoundToolkit(toolkit, parts)
-        follow(made, (self, other), lambda now, was, made: merge_again(now, was, made, on_conflict))
+        _follow(made, (self, other), lambda now, was, made: _merge_again(now, was, made, on_conflict))
         return made
 
     def without_handlers_of(self, other: AnyBound) -> Self:
@@ -698,7 +682,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         tools and logs the error.
         """
         made = type(self)(f(self.toolkit), self.parts)
-        follow(made, (self,), lambda now, _before, _made: now[0].with_toolkit(f))
+        _follow(made, (self,), lambda now, _before, _made: now[0].with_toolkit(f))
         return made
 
     def prefix(self, prefix: str) -> Self:
@@ -721,6 +705,58 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     @override
     def __repr__(self) -> str:
         return f"BoundToolkit({', '.join(self.toolkit.tools)})"
+
+
+# -- live toolkits: a change of the tools must not end a run
+
+
+def _follow(made: AnyBound, of: _Bounds, make: Callable[[_Bounds, _Bounds, AnyBound], AnyBound]) -> None:
+    """Make `made`, a combination of `of`, follow later changes of `of`.
+
+    `make` combines the current bound toolkits, from their previous state and the previous combination. If it raises,
+    the previous tools stay.
+    """
+    if not any(bound.is_live for bound in of):
+        return
+    last = of, made  # one variable, so that other threads see a consistent pair
+
+    def renew() -> Generator[EffectOf[Any], Any, AnyBound]:
+        nonlocal last
+        now: _Bounds = ()
+        for bound in of:
+            now = (*now, (yield bound.now))
+        before, latest = last
+        if any(each is not then for each, then in zip(now, before, strict=True)):
+            try:
+                latest = make(now, before, latest)
+            except Exception as error:  # from a function for the previous tools
+                _warn("cannot apply the change of the tools, so the previous tools stay: %s", error)
+            last = now, latest
+        return latest
+
+    force_setattr(made, "renewal", Generate(renew, (), {}))
+
+
+def _merge_again(now: _Bounds, before: _Bounds, made: AnyBound, on_conflict: OnConflict) -> AnyBound:
+    """Merge two bound toolkits again. If two tools now have the same name, remove one instead of raising an error."""
+    first, second = now
+    if on_conflict != "error":
+        return first.merge(second, on_conflict=on_conflict)
+    then = [bound.toolkit.tools for bound in before]
+    left_out, new = newcomers((first.toolkit.tools, second.toolkit.tools), (then[0], then[1]), made.toolkit.tools)
+    for name in new:
+        _warn("ignored the new tool %r, because another tool has this name. Add a prefix to one source.", name)
+    return _omit(first, left_out[0]).merge(_omit(second, left_out[1]))
+
+
+def _omit(bound: AnyBound, names: set[str]) -> AnyBound:
+    return bound.with_toolkit(lambda kit: kit.omit(*names)) if names else bound
+
+
+def _warn(message: str, *about: object) -> None:
+    import logging  # only live tools need it
+
+    logging.getLogger("fxai.tools").warning(message, *about)
 
 
 @overload  # repeated below, because mypy reports the first overload and pyright reports the last

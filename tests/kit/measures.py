@@ -21,7 +21,6 @@ __all__ = ["MEASURES", "THIN", "Measure", "circles", "measure", "participles", "
 
 THIN: Mapping[str, str] = {
     "fxai.cli.picture": "escape codes, which nothing else of the command line may write",
-    "fxai.tools.live_tools": "how what is made of a server's tools follows them: nothing of toolkits themselves",
 }
 """Modules that have one importer and under 120 lines, and stay, each with the reason."""
 

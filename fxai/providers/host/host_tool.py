@@ -24,7 +24,7 @@ from fxai.providers.host.host import Host, HostFailure, HostOptions, HostProblem
 from fxai.providers.host.protocol import Delta, HostProgress, Message, encode_line
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.handler import HandlerOf
+from fxai.tools.handler_types import HandlerOf
 from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_info import CallContext

@@ -44,11 +44,11 @@ from fxai.tools.handler import (
     Answering,
     CallInfo,
     HandlerError,
-    HandlerReturn,
     answer_effect,
     context_of,
     lift_answer,
 )
+from fxai.tools.handler_types import HandlerReturn
 from fxai.tools.identity import Identity
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_info import CallContext, ToolInfo
