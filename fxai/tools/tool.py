@@ -27,7 +27,8 @@ function tool can return a bare success. If the function declares a `Result`, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from copy import copy
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -61,15 +62,14 @@ from fxai.schema.codec import Schema
 from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.function import FunctionOptions, ToolFunction, name_of
 from fxai.tools.handler import handler_layer, typed_call
 from fxai.tools.identity import Identity, Kind, ProviderTool
-from fxai.tools.signature import Arguments
 from fxai.tools.tool_info import CallContext, ToolInfo, Validation, check_examples
 from fxai.tools.tool_options import ToolCombinators, ToolOptions, check_name, option_fields
-from fxai.tools.type_hints import data_schema, names_around
+from fxai.tools.type_hints import data_schema, name_of, names_around
 
 if TYPE_CHECKING:
+    from fxai.tools.function import Arguments, FunctionOptions, Signature
     from fxai.tools.handler_types import Gives, HandlerOf, HandlerReturn
     from fxai.tools.tool_options import FormOptions, FormProvider, MakeOptions, TypeOptions, TypeProvider
 
@@ -95,6 +95,7 @@ _FS = TypeVar("_FS")
 _FF = TypeVar("_FF")
 _A_co = TypeVar("_A_co", covariant=True)
 _R_co = TypeVar("_R_co", covariant=True)
+_ONLY_OF_FUNCTIONS = ("name", "blocking", "grace", "success", "failure")  # options of `FunctionOptions`
 
 
 class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
@@ -404,14 +405,25 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
     combines both.
     """
 
-    __slots__ = ("__fx_function__", "__fx_tool__")
+    __slots__ = ("__fx_call__", "__fx_made__", "__fx_options__", "__fx_scope__", "__fx_signature__", "__wrapped__")
+
+    __wrapped__: Callable[_Q, _A_co]
+    """The function, for `inspect.signature`."""
 
     def __init__(self, function: Callable[_Q, _A_co], options: FunctionOptions, scope: Mapping[str, Any]) -> None:
         """Read the function. If an annotation names an undefined type, read the function at its first use."""
-        self.__fx_function__: ToolFunction = ToolFunction(function, options, scope)
-        self.__fx_tool__: AnyTool | None = None
-        if self.__fx_function__.is_read:
-            self.__fx_tool__ = self.tool
+        self.__wrapped__ = function
+        self.__fx_options__ = options
+        self.__fx_scope__ = scope  # the local names for the annotations
+        self.__fx_call__: Callable[..., Any] | None = None
+        self.__fx_signature__: Signature | None = None
+        self.__fx_made__: AnyTool | None = None
+        try:
+            self.__fx_signature__ = _read(self)
+        except NameError:  # the module may define a named class later
+            return
+        self.__fx_scope__ = dict[str, Any]()
+        self.__fx_made__ = self.tool
 
     def __call__(self, *args: _Q.args, **kwargs: _Q.kwargs) -> _A_co:
         """Call the function without any tool mechanism."""
@@ -420,18 +432,31 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
     @property
     def tool(self) -> Tool[Arguments[_Q], _FS, _FF]:
         """The tool of the function."""
-        if self.__fx_tool__ is None:
-            self.__fx_tool__ = _tool_of(self.__fx_function__)
-        return self.__fx_tool__
+        if self.__fx_made__ is None:
+            signature = _signature_of(self)
+            options: Any = {k: v for k, v in self.__fx_options__.items() if k not in _ONLY_OF_FUNCTIONS}
+            options.setdefault("description", signature.description)
+            types = signature.parameters, signature.returned.success, signature.returned.failure
+            parameters, success, failure = map(Schema[Any].of, types)
+            name = self.__fx_options__.get("name", self.__name__)
+            self.__fx_made__ = Tool.make(name, parameters=parameters, success=success, failure=failure, **options)
+        return self.__fx_made__
 
     @property
     def layer(self) -> LayerOf[HandlerOf[Arguments[_Q], _FS, _FF], Never, _R_co | None]:
-        """The layer with the function as the handler of the tool. It needs the services that the function needs."""
-        function = self.__fx_function__
-        layer: LayerOf[Any, Never, Any] = handler_layer(
-            self.tool.identity, function.handler, *function.threading, function.function
-        )
-        return layer
+        """The layer with the function as the handler of the tool. It needs the services that the function needs.
+
+        Raises:
+            SchemaError: If the function is an unbound method.
+        """
+        function = self.__wrapped__
+        if self.__fx_call__ is None:
+            from fxai.tools.function import is_bound  # not every program has tools from functions
+
+            if not is_bound(function):
+                raise SchemaError(f"cannot create a tool from the unbound method {self.name!r}. Pass obj.{self.name}.")
+            self.__fx_call__ = _signature_of(self).handler(function)
+        return handler_layer(self.tool.identity, self.__fx_call__, *_threading(self), function)
 
     @property
     def name(self) -> str:
@@ -446,7 +471,7 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
     @property
     def parameters(self) -> type[Arguments[_Q]]:
         """The type of the parameters, which is a Struct with one field per parameter."""
-        return self.__fx_function__.signature.parameters
+        return _signature_of(self).parameters
 
     def arguments(self, *args: _Q.args, **kwargs: _Q.kwargs) -> Arguments[_Q]:
         """Return these arguments as parameters for `tool.call`, without validation and without a `CallContext`.
@@ -454,13 +479,8 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
         Raises:
             TypeError: If the arguments do not match the signature of the function.
         """
-        arguments: Arguments[_Q] = self.__fx_function__.signature.arguments(self.__wrapped__, args, kwargs)
+        arguments: Arguments[_Q] = _signature_of(self).arguments(self.__wrapped__, args, kwargs)
         return arguments
-
-    @property
-    def __wrapped__(self) -> Callable[_Q, _A_co]:
-        """The function, for `inspect.signature`."""
-        return self.__fx_function__.function
 
     @property
     def __name__(self) -> str:
@@ -489,11 +509,14 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
         function: Any = self.__wrapped__
         if instance is None or not hasattr(function, "__get__"):
             return self
-        return _copy(self.__fx_function__.bind(function.__get__(instance, owner)), self.__fx_tool__)
+        bound = copy(self)
+        bound.__wrapped__, bound.__fx_call__ = function.__get__(instance, owner), None
+        return bound
 
     def __fx_change__(self, f: Callable[[Any], Any], /) -> Self:
         """Return the same function with the tool that `f` returns."""
-        changed: Self = _copy(self.__fx_function__, f(self.tool))
+        changed = copy(self)
+        changed.__fx_made__ = f(self.tool)
         return changed
 
     def made_as(self, name: str) -> Self:
@@ -508,7 +531,8 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
         if not isinstance(other, FunctionTool):
             return NotImplemented
         theirs = cast("AnyFunctionTool", other)
-        return self.__fx_function__ == theirs.__fx_function__ and self.tool == theirs.tool
+        is_same = self.__wrapped__ == theirs.__wrapped__ and _threading(self) == _threading(theirs)
+        return is_same and self.tool == theirs.tool
 
     @override
     def __hash__(self) -> int:
@@ -516,24 +540,34 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
 
     @override
     def __repr__(self) -> str:
-        return f"FunctionTool({name_of(self.__wrapped__) if self.__fx_tool__ is None else self.name})"
+        return f"FunctionTool({self.__name__ if self.__fx_made__ is None else self.name})"
 
 
 AnyFunctionTool: TypeAlias = FunctionTool[..., Any, Any, Any, Any]
 """A function tool with unchecked types."""
 
 
-def _tool_of(function: ToolFunction) -> AnyTool:
-    signature = function.signature
-    types = signature.parameters, signature.returned.success, signature.returned.failure
-    parameters, success, failure = map(Schema[Any].of, types)
-    return Tool.make(function.name, parameters=parameters, success=success, failure=failure, **function.tool_options)
+def _read(tool: AnyFunctionTool) -> Signature:
+    from fxai.tools.function import read_signature  # not every program has tools from functions
+
+    return read_signature(tool.__wrapped__, tool.__fx_options__, tool.__fx_scope__)
 
 
-def _copy(function: ToolFunction, made: AnyTool | None) -> Any:
-    copied: Any = object.__new__(cast(Any, FunctionTool))
-    copied.__fx_function__, copied.__fx_tool__ = function, made
-    return copied
+def _signature_of(tool: AnyFunctionTool) -> Signature:
+    if tool.__fx_signature__ is None:
+        try:
+            tool.__fx_signature__ = _read(tool)
+        except NameError as error:
+            raise SchemaError(
+                f"function {tool.__name__!r}: an annotation contains an undefined name: {error}. Import or define the "
+                "name next to the function."
+            ) from None
+    return tool.__fx_signature__
+
+
+def _threading(tool: AnyFunctionTool) -> tuple[bool | None, float]:
+    """Return the option `blocking`, and the seconds that a cancellation waits for the thread."""
+    return tool.__fx_options__.get("blocking"), tool.__fx_options__.get("grace", 5.0)
 
 
 @final
@@ -612,7 +646,7 @@ class ToolDecorator(msgspec.Struct, frozen=True):
     def __call__(self, /, **options: Unpack[FunctionOptions]) -> ToolDecorator: ...
     def __call__(self, f: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
         """Create a tool from a function. Without a function, return the decorator with these options."""
-        merged = cast(FunctionOptions, {**self.options, **options})
+        merged = cast("FunctionOptions", {**self.options, **options})
         if f is None:
             return ToolDecorator(merged)
         if isinstance(f, FunctionTool | Tool):
@@ -626,3 +660,35 @@ tool: ToolDecorator = ToolDecorator({})
 """The decorator of functions that are tools: `@tool`, or `@tool(failure_mode="return", …)`. See `ToolDecorator`."""
 
 Tool.from_function = tool
+
+
+def tools_of(
+    obj: object,
+    name: str | None,
+    only: Iterable[str] | None,
+    options: dict[str, Any],
+) -> list[AnyFunctionTool]:
+    """Return the function tools of an object's methods, see `Toolkit.from_object`.
+
+    Raises:
+        SchemaError: If no method has a docstring, if fxai cannot create a tool from a method, or if `only` contains an
+            unknown name.
+    """
+    from fxai.tools.function import methods_of  # not every program has tools from functions
+
+    before = type(obj).__name__ if name is None else name
+    prefix = f"{before}." if before else ""
+    return [_method_tool(obj, attribute, prefix, options) for attribute in methods_of(obj, only)]
+
+
+def _method_tool(obj: object, attribute: str, prefix: str, options: dict[str, Any]) -> AnyFunctionTool:
+    method: Any = getattr(obj, attribute)
+    if isinstance(method, FunctionTool):
+        function: AnyFunctionTool = cast(Any, method)
+        return (function.with_options(**options) if options else function).made_as(prefix + function.name)
+    try:
+        given = cast("FunctionOptions", {**options, "name": prefix + attribute})
+        made: AnyFunctionTool = FunctionTool(method, given, vars(type(obj)))
+        return made.rename(prefix + attribute)
+    except SchemaError as error:
+        raise SchemaError(f"cannot create a tool from {type(obj).__name__}.{attribute}: {error}") from None

@@ -36,10 +36,9 @@ from fxai.schema.fault import SchemaError
 from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.annotation import Annotation, Annotations
 from fxai.tools.call import Call, OnInvalidCall, Outcome
-from fxai.tools.function import tools_of
 from fxai.tools.handler import check_doubled, check_handlers, check_names
 from fxai.tools.identity import Identity, OnConflict, join_by_name, newcomers
-from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool
+from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool, tools_of
 from fxai.tools.tool_error import ToolError, nearest_name
 from fxai.tools.tool_info import CallContext
 from fxai.tools.tool_options import ToolOptions
@@ -248,7 +247,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True, dict=True):
         Raises:
             SchemaError: If no public method has a docstring, or if fxai cannot create a tool from a method.
         """
-        tools = tools_of(obj, name, only, cast("dict[str, Any]", options), FunctionTool)
+        tools = tools_of(obj, name, only, cast("dict[str, Any]", options))
         made: BoundToolkit[Any, Never, Any] = BoundToolkit.make(*tools)
         return made
 
@@ -474,16 +473,18 @@ AnyToolkit: TypeAlias = Toolkit[Any]
 
 def _join(chosen: Mapping[str, AnyTool], tools: Iterable[object], on_conflict: OnConflict) -> AnyToolkit:
     """Return the toolkit of the tools in `chosen` and the tools and function tools in `tools`."""
-    more: list[AnyTool] = []
-    for each in cast("Iterable[Any]", tools):
-        tool = cast("AnyFunctionTool", each).tool if isinstance(each, FunctionTool) else each
-        if not isinstance(tool, Tool):
-            raise SchemaError(f"toolkit members must be tools, got {each!r}. Decorate a function with @tool.")
-        more.append(cast("AnyTool", tool))
+    more = [_tool_of(each) for each in tools]
     joined: AnyToolkit = Toolkit(join_by_name(chosen, more, on_conflict))
     if on_conflict == "error":
         return joined
     return _without(joined, frozenset(tool.identity for tool in (*chosen.values(), *more)))
+
+
+def _tool_of(member: Any) -> AnyTool:
+    tool = cast("AnyFunctionTool", member).tool if isinstance(member, FunctionTool) else member
+    if not isinstance(tool, Tool):
+        raise SchemaError(f"toolkit members must be tools, got {member!r}. Decorate a function with @tool.")
+    return cast("AnyTool", tool)
 
 
 def _without(kit: Toolkit[_T], left_out: frozenset[Identity]) -> Toolkit[_T]:

@@ -89,6 +89,13 @@ def innermost(f: Callable[..., Any]) -> Any:
             found = type(found).__call__
 
 
+def name_of(f: Any) -> str:
+    """Return the name of a function. For a partial, use its function. For another object, use its class."""
+    function: Any = f.func if isinstance(f, partial) else f
+    name: str = getattr(function, "__name__", type(function).__name__)
+    return name
+
+
 def hints_of(f: Callable[..., Any], around: Mapping[str, Any]) -> dict[str, Any]:
     """Return the annotations of `f` by parameter, and its return annotation under `"return"`.
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from fxai.tools.signature import Docstring
+from fxai.tools.function import Docstring
 from tests.kit.every import every
 
 GOOGLE = """Finds pages.

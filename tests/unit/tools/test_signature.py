@@ -16,7 +16,7 @@ from typing_extensions import Doc
 
 from fxai import FunctionTool, Schema, SchemaError, Tool, tool
 from fxai.tools import CallContext
-from fxai.tools.signature import Arguments, Signature
+from fxai.tools.function import Arguments, Signature
 from fxai.tools.type_hints import hints_of
 from tests.kit.every import every
 
