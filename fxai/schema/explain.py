@@ -30,10 +30,9 @@ from msgspec import inspect as nodes
 from fxai.schema.budget import MAX_FAULTS
 from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.dialect import CONVERTS, WIRE
-from fxai.schema.engine import Engine
+from fxai.schema.engine import Converter, Engine
 from fxai.schema.fault import NOTHING, Fault, describe, found_in, pointer_to, unwrap
 from fxai.schema.parsing import REFUSALS, builtin, plain_faults
-from fxai.schema.part import Converter
 from fxai.schema.plan import mirrored_class
 from fxai.schema.validation import Finder, find_faults
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
+from importlib import import_module
 from itertools import islice
 from typing import Any, Final, final
 from urllib.parse import unquote, urldefrag, urljoin
@@ -300,6 +301,17 @@ class References:
         site = self._anchors.get((resource, name)) if name else self._resources.get(resource)
         mark, value = ("$dynamicAnchor", name) if name else ("$recursiveAnchor", True)
         return site.schema if site is not None and site.get(mark) == value else None
+
+    def target(self, resource: str, reference: str, dialect: Dialect) -> Any:
+        """Return the target of a reference after a walk through it, or `MISSING` without a target."""
+        uri = absolute(resource, reference)
+        found, base = self.find(uri), urldefrag(uri).url
+        if found is None:  # a metaschema of `jsonschema`
+            contents: Any = import_module("jsonschema_specifications").REGISTRY.contents(base)
+            self.enter(contents, f"metaschema {base}", base, dialect_of(contents))
+            found = self.find(uri)
+        self.enter(found, f"reference {uri}", base, dialect)
+        return found
 
     def find(self, uri: str) -> Any:
         """Return the target of an absolute reference, None for a bundled metaschema, or `MISSING` without a target."""

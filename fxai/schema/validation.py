@@ -26,7 +26,7 @@ import msgspec
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, ExhaustedError, Work, new_stack
 from fxai.schema.data import JsonObject, is_array, is_object, is_same
 from fxai.schema.dialect import CONVERTS
-from fxai.schema.engine import UnresolvedError
+from fxai.schema.engine import Converter, UnresolvedError
 from fxai.schema.fault import (
     BOUNDS,
     NOTHING,
@@ -40,7 +40,7 @@ from fxai.schema.fault import (
     quantity,
 )
 from fxai.schema.parsing import too_deep
-from fxai.schema.part import Converter, Part, kind_of, never, rules_of
+from fxai.schema.part import Part, kind_of, never, rules_of
 from fxai.schema.pattern import PatternTimeoutError, in_time
 
 _VISIT: Final = 20  # the steps of a visit of a refused value
@@ -82,14 +82,14 @@ class Breach(msgspec.Struct, frozen=True, eq=False):
 
     def follow(self, schema: object) -> Any:
         """Return the target of the `$ref` of a schema inside `schema`, with the keywords next to the `$ref`."""
-        engine, resource = self.part.engine, self.part.resource
+        references, resource = self.part.references, self.part.resource
         for _ in range(_MOST_FOLLOWED):
             if not is_object(schema) or "$ref" not in schema:
                 break
-            resource = engine.references.resource_of(schema, resource)
+            resource = references.resource_of(schema, resource)
             beside = {} if self.part.dialect.ref_alone else {key: schema[key] for key in schema if key != "$ref"}
-            schema = engine.target(resource, schema["$ref"])
-            resource = engine.references.resource_of(schema, resource)
+            schema = references.target(resource, schema["$ref"], self.part.dialect)
+            resource = references.resource_of(schema, resource)
             schema = {**schema, **beside} if is_object(schema) and beside else schema
         return schema
 

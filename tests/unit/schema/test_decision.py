@@ -8,8 +8,7 @@ import pytest
 
 from fxai.schema import JsonSchema, SchemaError
 from fxai.schema.budget import MAX_CONTAINERS, MAX_FAULTS, MAX_PATTERN, MAX_STEPS, Work
-from fxai.schema.engine import Engine
-from fxai.schema.part import is_multiple
+from fxai.schema.engine import Engine, is_multiple
 from fxai.schema.pattern import PatternTimeoutError
 from tests.kit.every import every
 
