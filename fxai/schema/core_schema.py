@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Annotated, Any, Final, ForwardRef, Literal, TypeAlias, Union, cast, final, get_args, get_origin
 
 import msgspec
@@ -294,7 +293,7 @@ def data_type(document: Any) -> Any | None:
     """Return a type of `msgspec` that accepts only values that a JSON Schema accepts, as a quick check.
 
     The type can refuse valid values, such as `3.0` for an integer. Return None if such a type does not exist: for
-    patterns and for constants of mixed types. Pass `take_first` as the `dec_hook`.
+    patterns, for constants of mixed types, and for several objects without a tag.
 
     >>> data_type({"type": "array", "items": {"type": "string", "maxLength": 3}})
     list[typing.Annotated[str, msgspec.Meta(max_length=3)]]
@@ -307,19 +306,6 @@ def data_type(document: Any) -> Any | None:
     except (_InexactError, TypeError, ValueError, OverflowError, KeyError, NameError):
         return None
     return tp
-
-
-def take_first(union: Any, value: object) -> Any:
-    """Convert a value to the first alternative of a union that accepts it. `msgspec` calls this hook.
-
-    Raises:
-        ValueError: If no alternative accepts the value.
-    """
-    for arm in union.arms:
-        with suppress(msgspec.ValidationError):
-            msgspec.convert(value, arm, dec_hook=take_first)
-            return union()
-    raise ValueError("no alternative accepts the value")
 
 
 class _InexactError(Exception):
@@ -339,7 +325,6 @@ class _DataTypes:
         self._definitions: JsonObject = document.get("$defs", {}) if is_object(document) else {}
         self._known: dict[tuple[str, str | None], tuple[str, Any]] = {}
         self._structs: list[Any] = []
-        self._unions: list[Any] = []
 
     def of(self, schema: Any, tag: str | None = None) -> Any:
         """Return the type of a schema. If a property tags an object, `tag` is its name.
@@ -412,11 +397,7 @@ class _DataTypes:
             for name in (objects[0]["properties"] if len(objects) > 1 else ())
             if all(isinstance(arm["properties"].get(name, {}).get("const"), str) for arm in objects)
         ]
-        _hold(not exclusive or (tags and len(objects) == len(arms)))
-        if len(objects) > 1 and not tags:
-            either = type("Either", (), {"arms": [self.of(arm) for arm in arms]})  # `take_first` converts its values
-            self._unions.append(either)
-            return either
+        _hold((tags and len(objects) == len(arms)) if exclusive else (tags or len(objects) < 2))
         tag = tags[0] if tags else None
         return _UNION[tuple(self.of(arm, tag if "properties" in self._follow(arm) else None) for arm in arms)]
 
@@ -426,15 +407,10 @@ class _DataTypes:
         return self._definitions[schema["$ref"].removeprefix(_DEFS)] if "$ref" in schema else schema
 
     def tie(self) -> None:
-        """Define the names of the definitions in each struct and union, because both can refer to them."""
+        """Define the names of the definitions in each struct, because a struct can refer to them."""
         for struct in self._structs:
             for name, tp in self._known.values():
                 setattr(struct, name, tp)
-        for union in self._unions:
-            named = dict(self._known.values())
-            union.arms = [named[arm.__forward_arg__] if isinstance(arm, ForwardRef) else arm for arm in union.arms]
-            for arm in union.arms:
-                _ = msgspec.json.Decoder(arm)
 
 
 _DEFS: Final = "#/$defs/"

@@ -45,7 +45,6 @@ from fxai.schema.core_schema import (
     is_own,
     nodes_of,
     reads_alike,
-    take_first,
 )
 from fxai.schema.data import JsonObject, every_object, hold_hashes_apart, is_array, is_object
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, with_integers
@@ -199,9 +198,7 @@ class Foreign(Conversion):
         self.caveats: tuple[Caveat, ...] = tuple(caveats_of(name_of(tp), nodes))
         self._build: Any = self._adapter.validator
         data = data_type(self.document.to_dict()) if all(map(reads_alike, nodes)) else None
-        self._check: Callable[[Any], Any] | None = (
-            None if data is None else partial(msgspec.convert, type=data, dec_hook=take_first)
-        )
+        self._check: Callable[[Any], Any] | None = None if data is None else partial(msgspec.convert, type=data)
         self.open_ended: bool = self._check is None or any(map(is_open, nodes))
         self._hashed: bool = any(map(hashes_data, nodes))
         self._hidden: bool = any(map(hides_input, nodes)) or b'"writeOnly":true' in self.document.to_json()

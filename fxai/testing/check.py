@@ -502,7 +502,7 @@ def check_tool(
     Raises:
         LawError: If a law is false. The error contains the smallest counterexample, its location, and the remedy.
     """
-    _check(_tool_cases(tool, parameters, Trial(**trial)))
+    _check(_cases(TOOL_LAWS, LawSubject(tool, parameters), Trial(**trial)))
 
 
 def check_toolkit(toolkit: AnyToolkit, **trial: Unpack[TrialOptions]) -> None:
@@ -526,7 +526,7 @@ def check_handler(
     Raises:
         LawError: As for `check_tool`.
     """
-    _check(_handler_cases(tool, layer, parameters, Trial(**trial)))
+    _check(_cases(HANDLER_LAWS, Handled(tool, layer, parameters), Trial(**trial)))
 
 
 def check_layer(
@@ -564,7 +564,7 @@ def laws_of(
     """
     kit: AnyToolkit = Toolkit.of([toolkit]) if isinstance(toolkit, Tool) else toolkit
     how, given = Trial(**trial), parameters or {}
-    cases = [case for tool in kit for case in _tool_cases(tool, given.get(tool.name), how)]
+    cases = [case for tool in kit for case in _cases(TOOL_LAWS, LawSubject(tool, given.get(tool.name)), how)]
     if not isinstance(toolkit, Tool):
         cases += [LawCase(law, kit, "toolkit", f"the {kit!r}", how) for law in TOOLKIT_LAWS]
     return cases if layer is None else [*cases, *_layer_cases(kit, layer, given, how)]
@@ -575,14 +575,9 @@ def _check(cases: Iterable[LawCase]) -> None:
         case.check()
 
 
-def _tool_cases(tool: AnyTool, given: SearchStrategy[object] | None, trial: Trial) -> list[LawCase]:
-    subject = LawSubject(tool, given)
-    return [LawCase(law, subject, tool.name, f"the tool {tool.name!r}", trial) for law in TOOL_LAWS]
-
-
-def _handler_cases(tool: AnyTool, layer: AnyLayer, given: SearchStrategy[object] | None, trial: Trial) -> list[LawCase]:
-    subject = Handled(tool, layer, given)
-    return [LawCase(law, subject, tool.name, f"the tool {tool.name!r}", trial) for law in HANDLER_LAWS]
+def _cases(laws: Iterable[Law], subject: LawSubject | Handled, trial: Trial) -> list[LawCase]:
+    name = subject.tool.name
+    return [LawCase(law, subject, name, f"the tool {name!r}", trial) for law in laws]
 
 
 def _layer_cases(
@@ -591,5 +586,5 @@ def _layer_cases(
     cases = [LawCase(law, (kit, layer), "layer", f"the layer of {kit!r}", trial) for law in LAYER_LAWS]
     for tool in kit:
         if tool.requires_handler:
-            cases += _handler_cases(tool, layer, given.get(tool.name), trial)
+            cases += _cases(HANDLER_LAWS, Handled(tool, layer, given.get(tool.name)), trial)
     return cases

@@ -170,15 +170,6 @@ def test_a_struct_decodes_its_models_as_they_decode_alone(drawn: tuple[Any, Any]
     assert held.decode(held.encode(value).unwrap()) == Success(value)
 
 
-class Pair(BaseModel):
-    """A closed model with bounds."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    left: Annotated[int, Field(ge=0)]
-    right: str = ""
-
-
 class Pattern(BaseModel):
     """A model whose strings pydantic and fxai search on their own."""
 
@@ -186,13 +177,12 @@ class Pattern(BaseModel):
 
 
 def test_most_drawn_types_have_a_quick_check() -> None:
-    """The law above compares two ways: the types without patterns and mixed constants have the quick check."""
+    """The law above compares two ways: most types without patterns have the quick check."""
     tree: Any = foreign(
         create_model(
             "Kinds",
             tree=(Tree, ...),
             pet=(PETS, ...),
-            either=(Pair | Tree, ...),
             color=(Color | None, None),
             n=(float, 1),
         )
