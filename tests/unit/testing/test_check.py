@@ -36,6 +36,9 @@ class Found(NamedTuple):
 share = Tool.make("share", parameters=Share, success=int, failure=str)
 Lossy = Annotated[int, Schema.codec(wire=int, decode=lambda n: n, encode=lambda n: min(n, 5))]
 Odd = Annotated[int, Schema.codec(wire=str, decode=int, encode=str)]
+Bounded = Annotated[
+    int, Schema.codec(wire=int, decode=lambda n: n, encode=lambda n: max(n, 3), json_schema={"minimum": 3})
+]
 
 
 class Losing(msgspec.Struct):
@@ -48,6 +51,12 @@ class Asking(msgspec.Struct):
     """A codec that asks more than its schema says."""
 
     n: Odd
+
+
+class Claiming(msgspec.Struct):
+    """A codec that asks less than its schema says."""
+
+    n: Bounded
 
 
 def _half(given: Share) -> Result[int, str]:
@@ -66,6 +75,10 @@ FAULTS: list[tuple[Callable[[], None], Found]] = [
     (
         lambda: check_tool(Tool.make("t", parameters=Asking)),
         Found("accepts the same data", {"n": ""}, "the decoder does not"),
+    ),
+    (
+        lambda: check_tool(Tool.make("t", parameters=Claiming)),
+        Found("accepts the same data", {"n": 2}, "the decoder accepts it"),
     ),
     (
         lambda: check_tool(Tool.make("t", success=Schema.of(Odd))),
