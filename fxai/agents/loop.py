@@ -321,12 +321,10 @@ def _program(
     keeping = None if plan.large_results is None else Keeping(plan.large_results, prompt)
     if keeping is not None:
         plan = msgspec.structs.replace(plan, toolkit=keeping.with_reader(plan.toolkit))
-    run = Run(prompt, plan, on_resolved, on_defect)
-    run.keeping = keeping
     around: Interceptor | None = context.services.get(Interceptor)
-    run.around = around
     found: LanguageModel | None = context.services.get(LanguageModel)
-    run.model = found if around is None else None  # an interceptor can replace the model of a step
+    model = found if around is None else None  # an interceptor can replace the model of a step
+    run = Run(prompt, plan, on_resolved, on_defect, around, model, keeping)
     loop = _loop if around is None else partial(_loop_by_steps, around)
     looped: AnyEffect = OnExit(Fold(Generate(loop, (run, emit, on_answer, found), {}), run.fail, None), run.end)
     inbox: Inbox | None = context.services.get(Inbox)

@@ -151,6 +151,9 @@ class Run(msgspec.Struct, eq=False):
     plan: RunPlan
     on_resolved: OnResolved | None = None
     on_defect: OnDefect | None = None
+    around: Interceptor | None = None
+    model: LanguageModel | None = None  # the model in the context of all steps, or None if it can change
+    keeping: Keeping | None = None  # the large results
     steps: list[Step] = []
     early: tuple[ToolResult, ...] = ()  # results of approved calls, for the first step
     ended: Ended | None = None
@@ -159,17 +162,14 @@ class Run(msgspec.Struct, eq=False):
     in_round: bool = True  # True if a failure now belongs to the model or a call, False if to a hook
     deadline: Deadline | None = None
     cut: Callable[[AnyEffect], AnyEffect] = _uncut
-    around: Interceptor | None = None
     inbox: Inbox | None = None
     known: frozenset[str] = _NO_IDS  # the ids of the messages that arrived in the inbox during the run
-    model: LanguageModel | None = None  # the model in the context of all steps, or None if it can change
     models: HeldModels | None = None
     rendering: Rendering | None = None
     asked: StepSetup | None = None  # the setup of the last prepared step
     searching: Searching | None = None
     appending: Appending | None = None  # None if changes have their usual position
     declared: tuple[AnyTool, ...] | None = None  # the tools in the next request, if the run appends changes
-    keeping: Keeping | None = None  # the large results
     meter: Meter | None = None  # the counts of the compaction
     scope: Scope = cast(Scope, None)  # of the models and layers of steps; it exists only for prepared steps
     value: Any = msgspec.UNSET
@@ -190,9 +190,12 @@ class Run(msgspec.Struct, eq=False):
         plan, budget = self.plan, self.plan.budget
         self.shown = self.begun = self.history
         self.options = plan.options
-        self.growth = plan.growth or self.growth
-        self.compacts = plan.compaction is not None and bool(plan.compaction.stages)
-        self.reserves = budget.money is not None or (budget.tokens or 0) * (plan.options.get("max_tokens") or 0) > 0
+        if plan.growth is not None:
+            self.growth = plan.growth
+        if plan.compaction is not None:
+            self.compacts = bool(plan.compaction.stages)
+        if budget.money is not None or budget.tokens is not None:
+            self.reserves = budget.money is not None or bool(plan.options.get("max_tokens"))
 
     @property
     def goes_on(self) -> bool:

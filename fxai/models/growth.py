@@ -55,15 +55,18 @@ class SentRequest(msgspec.Struct, frozen=True, eq=False):
 
 
 @final
-class Growth(msgspec.Struct, eq=False):
+class Growth:
     """The requests of a run. Each request is compared with the previous request."""
 
-    last: SentRequest | None = None
-    """The last request of the conversation, which can belong to an earlier run, or None if it is unknown."""
-    prefix_break: PrefixBreak | None = None
-    """The reason why the last request did not extend the request before it."""
-    compacted: Compacted | None = None
-    """The work of a compaction before the current request, or None."""
+    __slots__ = ("compacted", "last", "prefix_break")
+
+    def __init__(self, last: SentRequest | None = None) -> None:
+        self.last = last
+        """The last request of the conversation, which can belong to an earlier run, or None if it is unknown."""
+        self.prefix_break: PrefixBreak | None = None
+        """The reason why the last request did not extend the request before it."""
+        self.compacted: Compacted | None = None
+        """The work of a compaction before the current request, or None."""
 
     def send(self, request: ModelRequest, model: Any, rendered_from: Prompt | None = None) -> PrefixBreak | None:
         """Record a request to a model. Return the reason why it does not extend the last request, or None if it does.

@@ -361,7 +361,7 @@ class RoundTurn(msgspec.Struct, eq=False):
 
     def __post_init__(self) -> None:
         resolution = self._resolution
-        self._parts += resolution.warnings
+        self._parts.extend(resolution.warnings)
         for part in self._given:
             if part.type == "finish":
                 self._finish.append(part)
@@ -375,8 +375,10 @@ class RoundTurn(msgspec.Struct, eq=False):
             elif part.type == "tool-approval-request":  # a request of the provider
                 self._pending = True
             self._parts.append(part)
-        self.calls = [call for call in self.calls if call.id not in self.read] if self.read else self.calls
-        self._reason = self._finish[-1].reason if self._finish else "unknown"
+        if self.read:
+            self.calls = [call for call in self.calls if call.id not in self.read]
+        if self._finish:
+            self._reason = self._finish[-1].reason
         self._results = [None] * len(self.calls)
 
     def resolve(
