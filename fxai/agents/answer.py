@@ -37,7 +37,7 @@ from fxai.tools.tool import Tool
 from fxai.tools.tool_error import NotRun, ToolError
 
 if TYPE_CHECKING:
-    from fxai.agents.state import PromptState, RenderReason
+    from fxai.agents.state import RenderReason
     from fxai.agents.step_patch import StepPatch
     from fxai.models.price import Price
 

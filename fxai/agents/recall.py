@@ -16,12 +16,6 @@ commits the state of a stateful prompt with the results of approved calls and wi
 ['user', 'assistant', 'tool', 'user']
 >>> [message.role for message in recall(past, Prompt([ToolMessage.make(ToolResultPart("c", "add", 5))]))]
 ['user', 'user', 'assistant']
-
->>> from fxai.effects import fx
->>> memory, new = Memory.in_process(), Prompt.make("I am Ann.")
->>> fx.run_sync(Commits(memory, new, new).end(Answer((), new + Prompt.make("Thank you."), "done", False)))
->>> len(fx.run_sync(memory.load()))
-2
 """
 
 from __future__ import annotations
@@ -36,7 +30,8 @@ from fxai.agents.answer import Answer
 from fxai.agents.change import copy_marks
 from fxai.agents.memory import Memory, NotAwaitedError, merge_commits, turn_of
 from fxai.agents.state import PromptState, call_key
-from fxai.effects.effect import AnyEffect, EffectOf, Suspend
+from fxai.effects.constructor import gen
+from fxai.effects.effect import AnyEffect, EffectOf, Gen, Suspend
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import insert_results, pending_in
 from fxai.messages.message import Content, Message, ToolCallPart, ToolMessage, ToolResultPart
@@ -127,7 +122,8 @@ class Commits(msgspec.Struct, eq=False):
     _count: int = 0
     _committed: int = 0  # number of committed messages of `new`, including results of approved calls
 
-    def commit_approved(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
+    @gen
+    def commit_approved(self, history: Prompt, state: PromptState | None) -> Gen[None, Any, Any]:
         """Commit the answers to approval requests with the unknown outcomes of their calls, and later the results.
 
         It commits the state together with the results, because handlers can change the state.
@@ -135,20 +131,15 @@ class Commits(msgspec.Struct, eq=False):
         Fails with:
             MemoryFailure: See `Memory.commit_with`. It contains the history and the state.
         """
-        return Suspend(lambda: self._commit_approved(history, state))
-
-    def _commit_approved(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
         results = _new_results(self._prompt, history)
         if self._committed:
-            return self._commit(Prompt((ToolMessage(results),)), history, state)
+            return (yield from self._commit(Prompt((ToolMessage(results),)), history, state))
         messages = self._messages(results)
         known = {id(part) for part in results}
         end = 1 + max(i for i, one in enumerate(messages) if one.role == "tool" and known & set(map(id, one.content)))
-
-        def note(_: None) -> None:
-            self._committed = end
-
-        return self._commit(Prompt(messages[:end]), history).map(note)
+        yield from self._commit(Prompt(messages[:end]), history)
+        self._committed = end
+        return None
 
     def end(self, answer: Answer[Any]) -> EffectOf[None, Any]:
         """Commit the remaining messages of the run, and the state of its prompt.

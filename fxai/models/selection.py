@@ -384,13 +384,12 @@ class _Selection(ForwardingModel):
 
     @override
     def forward(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
-        """Return the model for the request."""
-        return fx.suspend(lambda: self._choose_model(request))
 
-    def _choose_model(self, request: ModelRequest) -> Effect[LanguageModel, AiError]:
-        name = self._choose(request)
-        model = self._models.get(name)
-        if model is not None:
-            return fx.succeed(model)
-        names = f"the models are: {', '.join(self._models) or 'none'}"
-        return fx.fail(AiError("LanguageModel", "per_step", ModelUnavailableError(name, "unknown-model", names)))
+        def choose() -> Effect[LanguageModel, AiError]:
+            name = self._choose(request)
+            if name in self._models:
+                return fx.succeed(self._models[name])
+            names = f"the models are: {', '.join(self._models) or 'none'}"
+            return fx.fail(AiError("LanguageModel", "per_step", ModelUnavailableError(name, "unknown-model", names)))
+
+        return fx.suspend(choose)
