@@ -29,7 +29,6 @@ from typing import Any, Final, Literal, TypeAlias, final
 import anyio
 import msgspec
 from anyio import from_thread
-from typing_extensions import override
 
 from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
@@ -240,17 +239,18 @@ class Engine:
 
         await shield(in_thread(work))
 
-    def _tell(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _tell(self, target: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request to llama.cpp's server through its socket. Its Python object has no tokenizer."""
         headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
         address = str(self._held[0].listening_address)
-        line = (
-            _SocketConnection(address.removeprefix("unix://"))
-            if address.startswith("unix://")
-            else HTTPConnection(address.rpartition("/")[2], timeout=_COUNT_TIME)
-        )
+        path = address.removeprefix("unix://")
+        line = HTTPConnection("localhost" if path != address else address.rpartition("/")[2], timeout=_COUNT_TIME)
         try:
-            line.request("POST", path, msgspec.json.encode(body), headers)
+            if path != address:
+                line.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                line.sock.settimeout(_COUNT_TIME)
+                line.sock.connect(path)
+            line.request("POST", target, msgspec.json.encode(body), headers)
             answer = line.getresponse()
             reply: Any = msgspec.json.decode(answer.read())
         except (OSError, HTTPException, *JSON_ERRORS) as wrong:
@@ -349,20 +349,6 @@ def _reason_of(error: Mapping[str, Any], context: int | None = None) -> Reason:
     if error.get("code") == 400:
         return InvalidRequestError(description=description)
     return InternalProviderError(description=description, status=error.get("code"))
-
-
-class _SocketConnection(HTTPConnection):
-    """An HTTP connection over a Unix socket."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=_COUNT_TIME)
-        self._path = path
-
-    @override
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
 
 
 def _options(task: Completion) -> dict[str, Any]:
