@@ -159,21 +159,16 @@ class Blocks:
             parts.append(self._delta(id_, delta))
         return parts
 
-    def hold(self, id_: str, delta: str) -> list[StreamPart]:
-        """Delay a piece of a block until its end. Return only the start if the block is new."""
-        parts = self.open(id_)
-        self._texts[id_].append(delta)
-        return parts
-
     def convert(self, id_: str, delta: str, make: Callable[[], AnswerWriter | None]) -> list[StreamPart]:
         """Convert a piece of an answer. Without a writer, or before its first text, delay the piece."""
         if id_ not in self._writers:
             self._writers[id_] = make()
         writer = self._writers[id_]
         written = "" if writer is None else writer.feed(delta)
-        if writer is None or not writer.has_written:
-            return self.hold(id_, delta)
         parts = self.open(id_)
+        if writer is None or not writer.has_written:
+            self._texts[id_].append(delta)
+            return parts
         if id_ not in self._converted:
             self._converted.add(id_)
             self._texts[id_].clear()

@@ -103,14 +103,13 @@ def _address(server: Server | None, base_url: str | None, model: str) -> Effect[
     """Return the address of the API. It is the address of a deployment if the server and the API version require it."""
     if server is None or base_url:
         return fx.succeed(base_url or address())
+    url, problem = "", "the server has no base_url. Pass one."
     try:
         url = server.address()
     except LookupError as missing:
         problem = f"address of {server.name} is unknown. Set {missing.args[0]} or pass base_url."
-        reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", problem)
-        return fx.fail(AiError(server.name, "layer", reason))
     if not url:
-        reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", "the server has no base_url. Pass one.")
+        reason = ModelUnavailableError(model or "(unnamed)", "unknown-model", problem)
         return fx.fail(AiError(server.name, "layer", reason))
     if server.deployments:
         url = url.replace("/openai/v1/openai/v1", "/openai/v1")  # an endpoint can already contain its version
