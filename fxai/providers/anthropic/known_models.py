@@ -151,7 +151,7 @@ def merge(facts: ModelFacts, body: bytes, *, checked: date) -> Result[ModelFacts
     return Success(msgspec.structs.replace(facts, **stated, sources=sources))
 
 
-def _supported(given: Any, names: Iterable[str]) -> tuple[str, ...]:
+def _names_in(given: Any, names: Iterable[str]) -> tuple[str, ...]:
     """Return the names that an object of the endpoint marks as supported."""
     return tuple(one for one in names if is_object(it := given.get(one)) and it.get("supported") is True)
 
@@ -159,7 +159,7 @@ def _supported(given: Any, names: Iterable[str]) -> tuple[str, ...]:
 def _values(page: _Page) -> dict[str, Any]:
     """Return the fields of ModelFacts that a page states. All other fields are None."""
     can = {name: one for name, one in (page.capabilities or {}).items() if is_object(one)}
-    supported = {name: bool(_supported(can, (name,))) for name in can}
+    supported = {name: bool(_names_in(can, (name,))) for name in can}
     is_dated = page.created_at is not None and page.created_at.year > 1970  # the epoch means an unknown date
     values: dict[str, Any] = {
         "released": page.created_at.date() if is_dated and page.created_at is not None else None,
@@ -173,7 +173,7 @@ def _values(page: _Page) -> dict[str, Any]:
     if "image_input" in can and "pdf_input" in can:
         values["inputs"] = ("text", *(kind for kind in ("image", "pdf") if supported[f"{kind}_input"]))
     if "thinking" in can:
-        values["thinking"] = _supported(can["thinking"].get("types") or {}, _TYPES)
+        values["thinking"] = _names_in(can["thinking"].get("types") or {}, _TYPES)
     if "effort" in can:
-        values["efforts"] = {"messages": _supported(can["effort"], EFFORTS)}
+        values["efforts"] = {"messages": _names_in(can["effort"], EFFORTS)}
     return values

@@ -230,8 +230,9 @@ class EventReader:
                 start = self._usual_events(data, start, events)
             found = _LINE_END.search(data, start)
             piece = data[start : None if found is None else found.start()]
-            self._pieces.append(piece)
-            self._size += len(piece)
+            if piece:  # with pieces, the next event cannot have its usual form
+                self._pieces.append(piece)
+                self._size += len(piece)
             if self._size > self._largest:
                 self._fault = InvalidOutputError(f"an event is larger than the limit of {self._largest} bytes")
             if found is not None and self._fault is None:
