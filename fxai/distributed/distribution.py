@@ -47,7 +47,7 @@ from fxai.tools.annotation import Idempotent, Readonly
 from fxai.tools.handler import CallInfo, Given, context_of
 from fxai.tools.handler_types import Gives
 from fxai.tools.tool_error import CallFailureError, InvalidResult, nearest_name
-from fxai.tools.tool_info import CallKey, ToolInfo
+from fxai.tools.tool_info import CallContext, ToolInfo
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
@@ -214,14 +214,19 @@ class RemoteHandler:
     async def _run(
         self, params: Any, tool: ToolInfo, call: CallInfo | None, trace: dict[str, str], fiber: Fiber
     ) -> Exit[Any, Any]:
-        name = context_of(tool, call).key if self.joins_calls else None
+        about, waker, placed = context_of(tool, call), Waker(), self._placement
+        name = about.key if self.joins_calls else None
         use = 0 if name is None else next(name.uses)
         envelope = self._envelope(params, tool, call, trace, fiber, use)
+        started_before = name is not None and name.started_before and not use
+        pending = PendingCall(
+            envelope, waker, name, started_before, placed.resources, placed.priority, self._options.wait
+        )
         if self._limit is None:
-            return await self._call(envelope, tool, call, fiber, name, use)
+            return await self._call(pending, waker, tool, about, fiber)
         self._home.require()
         async with self._limit:
-            return await self._call(envelope, tool, call, fiber, name, use)
+            return await self._call(pending, waker, tool, about, fiber)
 
     def _envelope(
         self, params: Any, tool: ToolInfo, call: CallInfo | None, trace: dict[str, str], fiber: Fiber, use: int
@@ -256,24 +261,13 @@ class RemoteHandler:
         return sha256(text).hexdigest()[:40]
 
     async def _call(
-        self,
-        envelope: CallEnvelope,
-        tool: ToolInfo,
-        call: CallInfo | None,
-        fiber: Fiber,
-        name: CallKey | None,
-        use: int,
+        self, pending: PendingCall, waker: Waker, tool: ToolInfo, about: CallContext, fiber: Fiber
     ) -> Exit[Any, Any]:
-        waker, placed = Waker(), self._placement
-        started_before = name is not None and name.started_before and not use
-        pending = PendingCall(
-            envelope, waker, name, started_before, placed.resources, placed.priority, self._options.wait
-        )
         self._engine.start(pending)
         try:
             while pending.reply is None:
                 await waker.wait()
-                end = await self._show(pending, tool, call, fiber)
+                end = await self._show(pending, tool, about, fiber)
                 if isinstance(end, Failed):
                     await self._stop(pending, waker, tool)
                     return end
@@ -286,7 +280,7 @@ class RemoteHandler:
         return _exit(tool, pending.reply)
 
     async def _show(
-        self, pending: PendingCall, tool: ToolInfo, call: CallInfo | None, fiber: Fiber
+        self, pending: PendingCall, tool: ToolInfo, about: CallContext, fiber: Fiber
     ) -> Exit[Any, Any] | None:
         """Show the preliminary values of the worker. Return the failure if one ends the call."""
         while pending.shown:
@@ -296,7 +290,7 @@ class RemoteHandler:
             except DecodeError as error:
                 failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
                 return Failed(Cause((Die(CallFailureError(failure)),)))
-            end = await run_fiber(context_of(tool, call).preliminary(value), fiber.env)
+            end = await run_fiber(about.preliminary(value), fiber.env)
             self._engine.let_go(serial)
             if isinstance(end, Failed):
                 return end
