@@ -48,16 +48,38 @@ _LAG: Final = 10.0  # maximum seconds for DBOS to deliver a job that it took, an
 
 
 @final
-class ClaimedJob(msgspec.Struct, frozen=True):
-    """A job that belongs to one worker."""
+class Job:
+    """A job that a worker runs."""
 
-    kind: str
-    id: str
-    text: str
-    damage: str = ""
-    """The error in the row of the database, or an empty string for a valid job."""
-    attempt: int = 0
-    """The number of workers that have received the job, starting at 1. Earlier workers died or ended."""
+    __slots__ = ("_table", "attempt", "damage", "id", "kind", "last_words", "text")
+
+    def __init__(
+        self, kind: str, job: str, text: str, attempt: int, table: JobTable | None = None, damage: str = ""
+    ) -> None:
+        self.kind: str = kind
+        self.id: str = job
+        self.text: str = text
+        self.attempt: int = attempt
+        """The number of the attempt, starting at 1."""
+        self.last_words: str | None = None
+        """The text that programs read if the job was cancelled. Set it before the effect of the job ends."""
+        self.damage: str = damage
+        """The error in the row of the database. A handler receives only valid jobs, for which it is empty."""
+        self._table = table
+
+    @property
+    def started_before(self) -> bool:
+        """True if an earlier worker had the job and died or ended. The job may have run before."""
+        return self.attempt > 1
+
+    def show(self, text: str) -> EffectOf[None, OSError]:
+        """Add a preliminary value for programs that follow the job. The value remains until the job is removed.
+
+        Fails with:
+            OSError: If the database refuses.
+        """
+        table = cast(JobTable, self._table)
+        return in_thread(lambda: table.show(self.id, text), OSError)
 
 
 class _JobEnd(msgspec.Struct, frozen=True):
@@ -77,7 +99,7 @@ class Dispatcher:
         self._held = ExitStack()
         self._wakes: dict[Callable[[], object], int] = {}  # by worker: its maximum number of jobs
         self._turn = threading.Lock()
-        self._arrived: dict[str, ClaimedJob] = {}  # by ID, in the order of arrival
+        self._arrived: dict[str, Job] = {}  # by ID, in the order of arrival
         self._futures: dict[str, list[Future[_JobEnd]]] = {}  # for jobs that arrived and have not ended
         self._ended: dict[str, tuple[float, str | None]] = {}  # end times of jobs whose results DBOS writes
         self._strange: dict[str, float] = {}  # jobs that did not arrive, with the time of their first check
@@ -202,7 +224,7 @@ class Dispatcher:
             else:
                 self._futures[job] = [future]
                 damage = "" if isinstance(text, str) else "the row in the database does not contain the text of a job"
-                self._arrived[job] = ClaimedJob(kind, job, text if isinstance(text, str) else "", damage)
+                self._arrived[job] = Job(kind, job, text if isinstance(text, str) else "", 1, self._table, damage)
         for wake in [*self._wakes]:
             wake()
         end = await asyncio.wrap_future(future)
@@ -216,7 +238,7 @@ class Dispatcher:
         """Return True if a worker can take jobs that have arrived."""
         return bool(self._arrived)
 
-    def take(self, kinds: Container[str], most: int) -> list[ClaimedJob]:
+    def take(self, kinds: Container[str], most: int) -> list[Job]:
         """Return at most `most` arrived jobs of the kinds."""
         with self._turn:
             given = [*islice((one for one in self._arrived.values() if one.kind in kinds), most)]
@@ -228,7 +250,9 @@ class Dispatcher:
             with self._turn:
                 self._arrived = {one.id: one for one in given} | self._arrived
             raise
-        return [msgspec.structs.replace(one, attempt=1 + losses.get(one.id, 0)) for one in given]
+        for one in given:
+            one.attempt = 1 + losses.get(one.id, 0)
+        return given
 
     def end(self, job: str, text: str, *, is_failure: bool = False) -> None:
         """Let DBOS write the result of a job. DBOS ignores it if the job was cancelled or has another worker."""
@@ -312,37 +336,6 @@ _A = TypeVar("_A")
 
 _LOOK: Final = 1.0  # seconds between two checks for cancelled jobs and dead workers
 _SWEEP: Final = 3600.0  # seconds between two removals of old jobs
-
-
-@final
-class Job:
-    """A job that a worker runs."""
-
-    __slots__ = ("_table", "attempt", "id", "kind", "last_words", "text")
-
-    def __init__(self, kind: str, job: str, text: str, attempt: int, table: JobTable | None = None) -> None:
-        self.kind: str = kind
-        self.id: str = job
-        self.text: str = text
-        self.attempt: int = attempt
-        """The number of the attempt, starting at 1."""
-        self.last_words: str | None = None
-        """The text that programs read if the job was cancelled. Set it before the effect of the job ends."""
-        self._table = table
-
-    @property
-    def started_before(self) -> bool:
-        """True if an earlier worker had the job and died or ended. The job may have run before."""
-        return self.attempt > 1
-
-    def show(self, text: str) -> EffectOf[None, OSError]:
-        """Add a preliminary value for programs that follow the job. The value remains until the job is removed.
-
-        Fails with:
-            OSError: If the database refuses.
-        """
-        table = cast(JobTable, self._table)
-        return in_thread(lambda: table.show(self.id, text), OSError)
 
 
 @final
@@ -477,36 +470,35 @@ class Worker:
             while self._running:
                 await self._wake.wait()
 
-    async def _run(self, claimed: ClaimedJob) -> None:
+    async def _run(self, job: Job) -> None:
         try:
-            await self._answer(claimed, self._running[claimed.id])
+            await self._answer(job, self._running[job.id])
         except OSError as error:
             self._end(error)
         finally:
-            del self._running[claimed.id]
-            self._cancelled.discard(claimed.id)
-            self._dispatcher.drop(claimed.id)
+            del self._running[job.id]
+            self._cancelled.discard(job.id)
+            self._dispatcher.drop(job.id)
             self._wake()
 
-    async def _answer(self, claimed: ClaimedJob, scope: anyio.CancelScope) -> None:
-        if claimed.damage or claimed.attempt > self._attempts:
-            lost = f"{claimed.attempt - 1} workers died while they ran the job"
-            self._dispatcher.end(claimed.id, claimed.damage or lost, is_failure=True)
+    async def _answer(self, job: Job, scope: anyio.CancelScope) -> None:
+        if job.damage or job.attempt > self._attempts:
+            lost = f"{job.attempt - 1} workers died while they ran the job"
+            self._dispatcher.end(job.id, job.damage or lost, is_failure=True)
             return
-        job = Job(claimed.kind, claimed.id, claimed.text, claimed.attempt, self._table)
         end: Exit[Any, Any] | None = None
         with scope:
-            end = await run_fiber(self._handlers[claimed.kind](job), self._env)
+            end = await run_fiber(self._handlers[job.kind](job), self._env)
         if isinstance(end, Succeeded):
-            self._dispatcher.end(claimed.id, end.value)
+            self._dispatcher.end(job.id, end.value)
         elif scope.cancel_called:
-            if claimed.id in self._cancelled:
-                await self._try(partial(self._table.confirm_cancelled, {claimed.id: job.last_words}))
+            if job.id in self._cancelled:
+                await self._try(partial(self._table.confirm_cancelled, {job.id: job.last_words}))
         elif end is not None:
             error, failures = end.cause.squash(), end.cause.failures
             why = str(failures[0]) if failures else f"{type(error).__name__}: {error}"
-            warn("job %r of the kind %r failed: %s", claimed.id, claimed.kind, why)
-            self._dispatcher.end(claimed.id, why, is_failure=True)
+            warn("job %r of the kind %r failed: %s", job.id, job.kind, why)
+            self._dispatcher.end(job.id, why, is_failure=True)
 
     # -- checks
 
