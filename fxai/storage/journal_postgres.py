@@ -54,9 +54,11 @@ _ROWS: Final = """SELECT number, data FROM fxai_journal
 _HEADS: Final = """SELECT those.name, newest.number FROM unnest(%(names)s::text[]) AS those(name) CROSS JOIN LATERAL (
     SELECT number FROM fxai_journal WHERE kind = %(kind)s AND name = those.name ORDER BY number DESC LIMIT 1
     ) AS newest"""
-_INSERT: Final = "INSERT INTO fxai_journal VALUES (%s, %s, %s, %s, %s)"
+_INSERT: Final = f"""INSERT INTO fxai_journal
+    VALUES (%(kind)s, %(name)s, coalesce(%(number)s::bigint, ({_LAST}) + 1), %(part)s, %(data)s)"""
 _INSERT_WITH_STATE: Final = f"""WITH entry AS ({_INSERT})
-    INSERT INTO fxai_journal_state (kind, name, state, number, mark) VALUES (%s, %s, %s, %s, %s)
+    INSERT INTO fxai_journal_state (kind, name, state, number, mark)
+    VALUES (%(kind)s, %(name)s, %(state)s, %(order)s, %(mark)s)
     ON CONFLICT (kind, name) DO UPDATE SET state = excluded.state, number = excluded.number, mark = excluded.mark"""
 _SELECT: Final = """SELECT name, state FROM fxai_journal_state WHERE kind = %(kind)s
     AND (%(mark)s::text IS NULL OR mark = %(mark)s) AND starts_with(name, %(prefix)s)
@@ -213,29 +215,16 @@ class PostgresJournal(Journal[Any]):
         if "\\u0000" in data:
             raise OSError("PostgreSQL cannot store the character NUL. Remove it from the data.")
         columns, token = self._form.columns, uuid4().hex
-        _, number, mark = (None, None, None) if columns is None or state is None else columns.of(state)
+        _, order, mark = (None, None, None) if columns is None or state is None else columns.of(state)
+        row = {"data": data, "state": state_text, "order": order, "mark": mark}
 
         def append(database: Connection[Any]) -> None:
             if self._start(database, token):
                 return  # the server committed an earlier attempt, and its reply was lost
-            newest: list[int] = []
-
-            def note(entries: Iterator[Entry[Any]]) -> Iterator[Entry[Any]]:
-                for entry in entries:
-                    newest.append(entry.number)
-                    yield entry
-
-            entry = choose(note(self._entries(database))) if choose else None
-            if entry is not None:
-                at = entry.number, len(entry.parts)
-            else:
-                last: Any = newest or database.execute(_LAST, self._key).fetchone()
-                at = last[0] + 1, 0
-            row = (self._kind, self._name, *at, data)
-            if state_text is None:
-                database.execute(_INSERT, row)
-            else:
-                database.execute(_INSERT_WITH_STATE, (*row, self._kind, self._name, state_text, number, mark))
+            entry = choose(self._entries(database)) if choose else None
+            at = (None, 0) if entry is None else (entry.number, len(entry.parts))
+            insert = _INSERT if state_text is None else _INSERT_WITH_STATE
+            database.execute(insert, {**self._key, **row, "number": at[0], "part": at[1]})
 
         self._transact(append, repeats=self._epoch is not None)
 
