@@ -35,15 +35,7 @@ from fxai.cli.input import Consent, LineInput, fill_form, open_input, read_entry
 from fxai.cli.prompt_view import FirstStep, first_step
 from fxai.cli.run_program import BackgroundRunner
 from fxai.cli.screen import JsonLines, LoadProgress, Presenter, Record, TerminalScreen, state_data
-from fxai.cli.setting import (
-    OpenSetting,
-    StateMemory,
-    close_calls,
-    closing_result,
-    find_memory,
-    open_setting,
-    read_args,
-)
+from fxai.cli.setting import OpenSetting, StateMemory, close_calls, closing_result, find_memory, open_setting, read_args
 from fxai.effects import EffectOf, Gen, fx
 from fxai.messages import Pending, Prompt, StreamPart, ToolMessage
 from fxai.schema.display import in_line, indent_json, json_line, one_line, quote_name, squeeze
@@ -294,7 +286,7 @@ class ChatSession:
                     show_tools(view, self._value_of(self.tools()))
                 case "state":
                     first = self._value_of(self._first())
-                    show_state(view, None if first is None else first.state)
+                    show_state(view, None if first is None else first[1])
                 case "history":
                     show_history(view, self._value_of(self._memory.load()))
                 case "clear":
@@ -314,7 +306,7 @@ class ChatSession:
         now = yield from self._ready.tools.now
         tools: tuple[AnyTool, ...] = now.toolkit.as_tuple
         first = yield from self._first()
-        more = () if first is None else tuple(one.tool for one in first.definitions.tools.values())
+        more = () if first is None else tuple(one.tool for one in first[0].tools.values())
         return (*tools, *(tool for tool in more if tool not in tools))
 
     @fx.gen

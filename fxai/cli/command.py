@@ -306,13 +306,7 @@ _LEVELS: Final = ("info", "warning", "error")
 @cli.command(epilog=_MORE_CHECK)
 @click.argument("target", type=click.Path(), metavar="TARGET", required=False)
 @option.value("--layer TARGET", "Layer of the handlers. It must have one handler for each tool.")
-@option.value(
-    "--provider NAME",
-    "Provider. Default: all.",
-    "providers",
-    multiple=True,
-    shell_complete=_providers,
-)
+@option.value("--provider NAME", "Provider. Default: all.", "providers", multiple=True, shell_complete=_providers)
 @click.option("--level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="Lowest severity.")
 @option.value("--ignore CODE", "Code of a rule to ignore.", "ignored", multiple=True, shell_complete=_rules)
 @click.option("--rules", is_flag=True, help="List the rules and check nothing.")

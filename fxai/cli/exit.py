@@ -18,6 +18,7 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
 
 import click
@@ -112,9 +113,9 @@ class Outlet:
     ignores this error, because no other stream can report it.
     """
 
-    def __init__(self, stream: TextIO, *, forgiving: bool = False, raw: bool = False) -> None:
+    def __init__(self, stream: TextIO, *, forgiving: bool = False) -> None:
         self._stream = stream
-        self._raw = raw
+        self._raw = False
         self._ended = [forgiving]  # shared with `styled`
         self.encoding: str = getattr(stream, "encoding", None) or "utf-8"
         self.errors: str = getattr(stream, "errors", None) or "replace"
@@ -123,23 +124,23 @@ class Outlet:
     @property
     def styled(self) -> TextIO:
         """An outlet to the same stream that keeps escape codes. Its writer must clean the strings of others."""
-        same = Outlet(self._stream, raw=True)
-        same._ended = self._ended
+        same = copy(self)
+        same._raw = True
         return cast(TextIO, same)
 
     def write(self, text: str, /) -> int:
         """Write the cleaned text and return the length of `text`."""
         if text != "":  # bytes raise a TypeError: libraries write b"" to test whether a stream accepts strings
-            self._attempt(lambda: self._stream.write(text if self._raw else clean(text)))
+            self._attempt(self._stream.write, text if self._raw else clean(text))
         return len(text)
 
     def flush(self) -> None:
         """Flush the stream."""
         self._attempt(self._stream.flush)
 
-    def _attempt(self, act: Callable[[], object]) -> None:
+    def _attempt(self, act: Callable[..., object], *given: str) -> None:
         try:
-            act()
+            act(*given)
         except (OSError, ValueError) as wrong:  # a closed stream raises ValueError
             if not self._ended[0]:
                 self._ended[0] = True

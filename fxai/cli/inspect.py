@@ -349,48 +349,42 @@ def show_schema(
     *,
     target: str,
     names: tuple[str, ...] = (),
-    provider: str | None = None,
-    api: str | None = None,
-    model: str | None = None,
-    strict: bool | None = None,
     as_json: bool = False,
     color: bool | None = None,
+    **wish: Any,
 ) -> bool:
-    """Show the schemas of a target's tools, or the tools of a request. Return False if a tool cannot be sent."""
-    if (provider, api, model, strict) == (None, None, None, None):
-        offer = load_tools(find_tools(target)).pick(names)
-        _show_own(offer, out, as_json=as_json, color=color)
-        return _warn_left_out(offer, err)
-    about, prepare = _request_to(provider, api, model, strict)
+    """Show the schemas of a target's tools, or the tools of a request. Return False if a tool cannot be sent.
+
+    `wish` are parameters of the request: the provider, its API, the model, and its strict mode. None is no wish.
+    """
+    about: dict[str, Any] = {}
+    prepare: Prepare | None = None
+    if any(value is not None for value in wish.values()):
+        about, prepare = _request_to(**wish)
     offer = load_tools(find_tools(target)).pick(names)
     usable = tuple(tool for tool in offer.tools if tool.name not in offer.broken)
-    request = {**about, **_preview(usable, prepare)}
-    if as_json:
-        left_out = [finding.to_data() for finding in _left_out(offer)]
-        out.write(json_line({"target": offer.target, **request, "left_out": left_out}))
-    else:
-        counted = _show_request(request, usable, out, color=color)
-        err.write(f"fxai: {one_line(counted)}\n" * (len(usable) > 1))
-    if not request["ok"]:
-        problem = CliError(f"cannot create a request for {target}: {request['error']}", "")
-        err.write(f"fxai: {problem}\n")
-    return _warn_left_out(offer, err) and request["ok"]
-
-
-def _show_own(offer: TargetTools, out: TextIO, *, as_json: bool, color: bool | None) -> None:
-    """Write the JSON Schemas by tool. Write a single schema without its name, so that you can pipe it."""
     schemas = {tool.name: tool_data(tool, offer.broken.get(tool.name))["parameters"] for tool in offer.tools}
+    data: dict[str, Any] = {"tools": [{"name": name, "schema": schema} for name, schema in schemas.items()]}
+    if prepare is not None:
+        data = {**about, **_preview(usable, prepare)}
     if as_json:
-        tools = [{"name": name, "schema": schema} for name, schema in schemas.items()]
         left_out = [finding.to_data() for finding in _left_out(offer)]
-        out.write(json_line({"target": offer.target, "tools": tools, "left_out": left_out}))
-    elif len(schemas) == 1:
+        out.write(json_line({"target": offer.target, **data, "left_out": left_out}))
+    elif prepare is not None:
+        counted = _show_request(data, usable, out, color=color)
+        err.write(f"fxai: {one_line(counted)}\n" * (len(usable) > 1))
+    elif len(schemas) == 1:  # a single schema has no name, so that you can pipe it
         out.write(indent_json(next(iter(schemas.values()))) + "\n")
     else:
         screen = console(out, color)
         for number, (name, schema) in enumerate(schemas.items()):
             screen.print(f"{chr(10) if number else ''}{one_line(name)}:", style="bold")
             screen.print(indent_json(schema))
+    error = data.get("error")
+    if error is not None:
+        problem = CliError(f"cannot create a request for {target}: {error}", "")
+        err.write(f"fxai: {problem}\n")
+    return _warn_left_out(offer, err) and error is None
 
 
 def check_tools(

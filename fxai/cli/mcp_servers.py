@@ -26,15 +26,7 @@ from fxai.cli.inspect import overview_data, show_overview
 from fxai.cli.run_program import BackgroundRunner, require_handlers, value_of
 from fxai.cli.screen import Spinner, console
 from fxai.cli.setting import build_handlers
-from fxai.cli.target import (
-    TargetTools,
-    find_server,
-    find_tools,
-    read_secret,
-    require_guard,
-    server_tools,
-    with_layer,
-)
+from fxai.cli.target import TargetTools, find_server, find_tools, read_secret, require_guard, server_tools, with_layer
 from fxai.effects import ContextOf, EffectOf, Gen, Layer, Scope, fx
 from fxai.mcp import ElicitAnswer, Elicitation, McpError
 from fxai.mcp.connection import Connection

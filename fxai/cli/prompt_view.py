@@ -14,9 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, final, get_args
-
-import msgspec
+from typing import Any, TypeAlias, get_args
 
 from fxai.agents import Agent, Binding
 from fxai.agents.render import Definitions
@@ -46,12 +44,8 @@ def agent_of(value: AnyAgent | StatefulPrompt[Any, Any]) -> AnyAgent:
     return Agent.make(value.name, prompt=value) if isinstance(value, StatefulPrompt) else value
 
 
-@final
-class FirstStep(msgspec.Struct, frozen=True, eq=False):
-    """The definitions of a prompt for the first step of a run, and the state at this step."""
-
-    definitions: Definitions
-    state: PromptState
+FirstStep: TypeAlias = tuple[Definitions, PromptState]
+"""The definitions of a prompt for the first step of a run, and the state at this step."""
 
 
 def first_step(agent: AnyAgent, state: PromptState | None = None) -> FirstStep | None:
@@ -65,10 +59,10 @@ def first_step(agent: AnyAgent, state: PromptState | None = None) -> FirstStep |
     store = StateStore(state)
     try:
         definitions = define_step(prompt.f, 1, store, dict(store.cells))
+    except RenderError as raised:
+        raise CliError(f"cannot render prompt {prompt.name!r}: {raised}", "", cause=raised) from raised
     except Exception as raised:
         problem = f"prompt {prompt.name!r} raised {type(raised).__name__}: {raised}"
-        if isinstance(raised, RenderError):
-            raise CliError(f"cannot render prompt {prompt.name!r}: {raised}", "", cause=raised) from raised
         raise CliError(problem, SHOW_TRACE, cause=raised) from raised
     own = agent.binding.toolkit.tools
     same = [name for name in own if name in definitions.sections]
@@ -77,13 +71,13 @@ def first_step(agent: AnyAgent, state: PromptState | None = None) -> FirstStep |
         why = f"the name {same[0]!r} belongs to a tool of the agent and to another definition of the prompt"
         conflict = RenderError("conflict", f"{why}. Rename one of them.")
         raise CliError(f"cannot render prompt {prompt.name!r}: {conflict}", "", cause=conflict)
-    return FirstStep(definitions, store.snapshot())
+    return definitions, store.snapshot()
 
 
 def binding_at_first(agent: AnyAgent) -> Binding:
     """Return all tools of an agent, with the tools that its prompt defines for its initial state."""
     first = first_step(agent)
-    return agent.binding if first is None else agent.binding.with_offers(map(_offer, first.definitions.tools.values()))
+    return agent.binding if first is None else agent.binding.with_offers(map(_offer, first[0].tools.values()))
 
 
 def _offer(one: StepTool) -> AnyBound | Toolkit[Any]:
@@ -101,9 +95,9 @@ def require_prompt(agent: AnyAgent, state: PromptState | None, services: Context
     if prompt is None or first is None:
         return
     there = services.put(LanguageModel.__fx_key__(), True)  # a missing model has its own error
-    plain = [one.tool for one in first.definitions.tools.values() if one.handler is None and one.origin is None]
+    plain = [one.tool for one in first[0].tools.values() if one.handler is None and one.origin is None]
     require_handlers(plain, there, f"prompt {prompt.name!r}")
-    for by, key in _needs(prompt, first.definitions):
+    for by, key in _needs(prompt, first[0]):
         if there.find(key) is None:
             problem = f"service {MissingServiceError(key).service} is missing: {by} requires it"
             raise CliError(problem, GIVE_LAYER)

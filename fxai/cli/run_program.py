@@ -66,7 +66,19 @@ def error_of(cause: Cause[Any]) -> CliError:
     for failure in cause.failures:
         return _failure_error(failure)
     for defect in cause.defects:
-        return _defect_error(defect)
+        problem, remedy = f"the program raised {type(defect).__name__}: {defect}", SHOW_TRACE
+        match defect:
+            case CliError():
+                return defect
+            case MissingServiceError():
+                problem, remedy = f"service {defect.service} is missing", GIVE_LAYER
+            case ToolConflictError():
+                problem, remedy = str(defect), "Add a prefix to the server's tools with --mcp name=SERVER."
+            case HandlerError():
+                problem, _, remedy = str(defect).partition(". ")
+            case _:
+                pass
+        return CliError(problem, remedy, cause=defect)
     return CliError("the program interrupted itself", "Run the command again.", cause=cause.squash())
 
 
@@ -75,7 +87,7 @@ def _failure_error(failure: object) -> CliError:
     from fxai.hosting.listening import CannotListen
     from fxai.ui import ConversationError
 
-    problem = str(failure)
+    problem, remedy = str(failure), ""
     match failure:
         case CliError():
             return failure
@@ -83,22 +95,23 @@ def _failure_error(failure: object) -> CliError:
             return model_error(failure)
         case BudgetExceeded(what="rounds"):
             problem = f"the model still called tools in round {failure.limit:g}, the last allowed round"
-            return CliError(problem, f"Allow more rounds with --rounds {failure.limit * 2:g}.")
+            remedy = f"Allow more rounds with --rounds {failure.limit * 2:g}."
         case BudgetExceeded():
             problem = f"run exceeded its limit of {failure.limit:g} {failure.what}"
-            return CliError(problem, "Raise the limit in the agent's budget.")
+            remedy = "Raise the limit in the agent's budget."
         case MemoryFailure():
-            return CliError(problem, "The memory is unchanged.")
+            remedy = "The memory is unchanged."
         case HandlerFailed():
-            return CliError(problem, 'To let the model read this failure, set failure_mode="return" for the tool.')
+            remedy = 'To let the model read this failure, set failure_mode="return" for the tool.'
         case InvalidResult():
-            return CliError(problem, "Correct the handler or the declared result type of the tool.")
+            remedy = "Correct the handler or the declared result type of the tool."
         case RenderFailed() | HandlerUnavailable() | OutcomeUnknown() | DurableFailure() | ConversationError():
-            return CliError(problem, "")
+            pass
         case _ if is_server_failure(failure) or isinstance(failure, CannotListen):
             return server_error(failure)
         case _:
-            return CliError(f"run failed: {problem}", "Run it again with --debug to see more.")
+            problem, remedy = f"run failed: {problem}", "Run it again with --debug to see more."
+    return CliError(problem, remedy)
 
 
 def model_error(failure: AiError) -> CliError:
@@ -121,22 +134,6 @@ def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliErro
     remedy = failure.remedy.replace("a longer timeout=", "a longer --timeout SECONDS")
     remedy += "." * remedy[-1:].isalnum()
     return CliError(problem + heard, _ASKED if "elicit=" in remedy else remedy, data=data)
-
-
-def _defect_error(defect: BaseException) -> CliError:
-    problem, remedy = f"the program raised {type(defect).__name__}: {defect}", SHOW_TRACE
-    match defect:
-        case CliError():
-            return defect
-        case MissingServiceError():
-            problem, remedy = f"service {defect.service} is missing", GIVE_LAYER
-        case ToolConflictError():
-            problem, remedy = str(defect), "Add a prefix to the server's tools with --mcp name=SERVER."
-        case HandlerError():
-            problem, _, remedy = str(defect).partition(". ")
-        case _:
-            pass
-    return CliError(problem, remedy, cause=defect)
 
 
 def require_handlers(

@@ -56,14 +56,13 @@ def state_at(path: str, memory: str | None = None) -> StateFile:
     """Return the state file at `path`, which can be missing. `memory` is the file of the conversation, if any."""
     location = Path(path)
     require_writable(location, "the state", path)
-    problem = None
     if not os.access(location.parent, os.W_OK):  # each write replaces the whole file
         problem = f"no permission to write in {location.parent}"
     elif memory is not None and Path(memory).resolve() == location.resolve():
         problem = "the file of --memory already stores the state"
-    if problem is not None:
-        raise wrong_use(f"cannot store the state in {path}: {problem}", "Name a file that you can write.")
-    return StateFile(location)
+    else:
+        return StateFile(location)
+    raise wrong_use(f"cannot store the state in {path}: {problem}", "Name a file that you can write.")
 
 
 @final
@@ -121,11 +120,10 @@ class StateMemory(Memory):
 
     @override
     def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
-        def choose(kept: PromptState | None) -> Effect[PromptState | None, MemoryFailure]:
-            return self._memory.load_state() if kept is None else fx.succeed(kept)
-
-        file = self._file
-        return self._memory.load_state() if file is None else fx.sync(file.read).flat_map(choose)
+        own = self._memory.load_state()
+        if self._file is None:
+            return own
+        return fx.sync(self._file.read).flat_map(lambda kept: own if kept is None else fx.succeed(kept))
 
     @override
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
