@@ -179,9 +179,12 @@ def call_server(
         ChatScreen(err).show_question(asked)
         return fill_form(asked, lines)
 
+    def elicit(asked: Elicitation) -> EffectOf[ElicitAnswer]:
+        return background.here(lambda: answer(asked))
+
     with BackgroundRunner() as background:
         if lines.by_person and err.isatty():  # otherwise no user would see the question
-            flags["elicit"] = lambda asked: background.here(lambda: answer(asked))
+            flags["elicit"] = elicit
         shown: dict[str, Any] = {"as_json": as_json, "plain": plain_text, "waiting": waiting}
         find = partial(server_tools, server, **flags)
         return call_one(out, err, find, tool, params=params, run=background.value_of, **shown)

@@ -25,7 +25,7 @@ from fxai.agents import RunDiverged, RunRecord, RunRecordError, diff_runs, repla
 from fxai.cli.exit import CliError, refusing, wrong_use
 from fxai.cli.model_list import require_ready
 from fxai.cli.prompt_view import AnyAgent
-from fxai.cli.run_list import runs_at
+from fxai.cli.run_list import runs_at, tell
 from fxai.cli.run_program import error_of, value_of
 from fxai.cli.setting import Setting, open_setting, read_args
 from fxai.cli.target import load, load_layer
@@ -66,11 +66,8 @@ def write_record(out: TextIO, _: TextIO, *, run: str, file: str, store: str | No
     record = find_record(run, store)
     with refusing(f"cannot write {file}", "Name a file that you can write."):
         record.write(file)
-    if as_json:
-        out.write(json_line({"ok": True, "file": str(Path(file)), "steps": len(record.steps)}))
-    else:
-        out.write(f"recorded: {len(record.steps)} steps in {file}\n")
-    return True
+    data = {"file": str(Path(file)), "steps": len(record.steps)}
+    return tell(out, data, f"recorded: {len(record.steps)} steps in {file}", as_json=as_json)
 
 
 def show_difference(

@@ -160,6 +160,8 @@ def reply_of(kind: Answering, given: str | bool | None) -> Reply:
 
 _PROGRAM: Final = "a function that receives the name of a run"
 
+_WORDS: Final[tuple[Answering, ...]] = ("approve", "deny", "again", "unknown")
+
 
 def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
     """Return the replies of arguments QUESTION=REPLY."""
@@ -168,12 +170,13 @@ def replies_of(pairs: Sequence[str]) -> dict[str, Reply]:
         question, _, given = pair.partition("=")
         if question in replies:
             raise wrong_use(f"question {question} has two replies", "Pass one reply for each.")
-        word: Answering = next((word for word in ("approve", "deny", "again", "unknown") if word == given), "result")
+        words: list[Answering] = [word for word in _WORDS if word == given]
+        word = words[0] if words else "result"
         replies[question] = reply_of(word, given if word == "result" else None)
     return replies
 
 
-def _tell(out: TextIO, data: dict[str, Any], text: str, *, as_json: bool) -> bool:
+def tell(out: TextIO, data: dict[str, Any], text: str, *, as_json: bool) -> bool:
     """Write the data of a change as JSON, or the text."""
     if as_json:
         out.write(json_line({"ok": True, **data}))
@@ -190,7 +193,7 @@ def answer_questions(out: TextIO, *, run: str, replies: Mapping[str, Reply], sto
     kinds = ", ".join(dict.fromkeys(reply.kind for reply in replies.values()))
     data = {"run": run, "question": next(iter(replies)), "reply": kinds, "open": left}
     follows = f"Open questions: {left}." if left else _follows(runs, run)
-    return _tell(out, data, f"answered: {kinds}. {follows}", as_json=as_json)
+    return tell(out, data, f"answered: {kinds}. {follows}", as_json=as_json)
 
 
 def _follows(runs: Runs, run: str) -> str:
@@ -216,7 +219,7 @@ def submit_run(
     except ValueError as error:
         raise wrong_use(str(error), "Name the program as in fxai runs work.") from error
     given = "submitted" if is_new else "already queued, started, or done"
-    return _tell(out, {"run": run, "new": is_new}, f"{given}: {one_line(run)}", as_json=as_json)
+    return tell(out, {"run": run, "new": is_new}, f"{given}: {one_line(run)}", as_json=as_json)
 
 
 def work_on(_: TextIO, err: TextIO, *, targets: tuple[str, ...], store: str | None, **limits: Any) -> bool:
@@ -226,17 +229,17 @@ def work_on(_: TextIO, err: TextIO, *, targets: tuple[str, ...], store: str | No
     runs = runs_at(store)
     programs = {target: load_matching(target, callable, _PROGRAM) for target in targets}
 
-    def tell(__: str) -> None:
+    def announce(_name: str) -> None:
         err.write(f"fxai: worker runs {', '.join(targets)} from {runs.location}. Press Ctrl-C to stop.\n")
 
-    value_of(_explain(runs.work(programs, on_ready=tell, **limits)))
+    value_of(_explain(runs.work(programs, on_ready=announce, **limits)))
     return True
 
 
 def cancel_run(out: TextIO, _: TextIO, *, run: str, store: str | None, as_json: bool) -> bool:
     """Cancel a run permanently."""
     value_of(_explain(runs_at(store).cancel(run)))
-    return _tell(out, {"run": run}, f"cancelled: {one_line(run)}", as_json=as_json)
+    return tell(out, {"run": run}, f"cancelled: {one_line(run)}", as_json=as_json)
 
 
 def steer_run(
@@ -251,7 +254,7 @@ def steer_run(
     moment = "after its answer" if queue else "before its next request"
     follows = "" if status == "running" else f" {_follows(runs, run)}"
     text = f"sent: {one_line(run)} reads the message {moment}.{follows}"
-    return _tell(out, {"run": run, "delivery": "queue" if queue else "steer"}, text, as_json=as_json)
+    return tell(out, {"run": run, "delivery": "queue" if queue else "steer"}, text, as_json=as_json)
 
 
 def prompt_of(run: str, store: str | None) -> str:

@@ -103,7 +103,7 @@ def value_contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
     # the schema and its allOf can have no type in common
     parts: list[Any] = [schema, *(schema["allOf"] if is_array(schema.get("allOf")) else ())]
     stated = [{*names, *(["integer"] if "number" in names else [])} for names in map(_types_of, parts) if names]
-    if stated and not set.intersection(*stated):
+    if stated and not stated[0].intersection(*stated):
         yield "allOf", "the schemas in allOf and the other keywords have no type in common"
 
 
