@@ -220,7 +220,11 @@ def _open(server: McpServer) -> Gen[Connection, McpError, Scope]:
     link = Link(server.settings)
     connection = Connection(server.settings, link, _origin(server))
     handle = yield from fork(wait(link.run))
-    ready = over_link(link.ready).and_then(connection.refresh()).and_then(_check_names(server, connection))
+    ready = (
+        over_link(link.session.wait_until_open)
+        .and_then(connection.refresh())
+        .and_then(_check_names(server, connection))
+    )
     yield from ready.on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else handle.interrupt())
     yield from add_finalizer(lambda _: wait(link.leave))
     return connection

@@ -132,13 +132,13 @@ class Connection:
     @property
     def info(self) -> ServerInfo:
         """The server's description of itself."""
-        name, version, protocol, instructions, capabilities = self._link.about
+        name, version, protocol, instructions, capabilities = self._link.session.about
         return ServerInfo(name, version, protocol, instructions, capabilities)
 
     @property
     def stderr(self) -> str:
         """The end of the server's standard error. Empty for a server at a URL."""
-        return self._link.stderr
+        return self._link.session.watch.stderr
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
@@ -307,7 +307,7 @@ class Connection:
             problem = f"blocked tool: {_parts(self._held[name][1])}"
             return fail(McpError(self.name, "held-back", problem, "Approve it again", name))
         known = tool or self._tools.get(name)
-        version = self._link.about[2]
+        version = self._link.session.about[2]
         reported = annotate_span({"mcp.method.name": "tools/call", "mcp.protocol.version": version, **self._reached})
         answer = reported.and_then(over_link(lambda: self._link.call(name, arguments, progress)))
         return answer.flat_map(lambda got: self._value(name, known, got))

@@ -5,8 +5,8 @@ background of a scope, and other tasks send calls to it. Each failure becomes an
 connection.
 
 >>> from fxai.mcp.settings import ServerProgram, ServerSettings
->>> Link(ServerSettings(ServerProgram("git-server"), "git")).stderr
-''
+>>> Link(ServerSettings(ServerProgram("git-server"), "git")).session.is_open
+False
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pydantic import TypeAdapter
 from fxai.effects.waker import Home
 from fxai.mcp.client_transport import HTTP_STATUS, NETWORK, SESSION_GONE
 from fxai.mcp.result import CallResult, LinkError, McpError, count_contents, read_result
-from fxai.mcp.session import REPORT, About, Deadline, Deadlines, Session, is_lost
+from fxai.mcp.session import REPORT, Deadline, Deadlines, Session, is_lost
 from fxai.mcp.settings import ServerProgram, ServerSettings
 from fxai.mcp.tool_definition import MEMBERS, ToolDefinition
 from fxai.schema.data import JsonObject
@@ -56,17 +56,8 @@ class Link:
         self._home = Home(f"the connection to the MCP server {settings.name!r}")
         self._deadlines = Deadlines()
         self._sessions: TaskGroup | None = None
-        self._session = self._new_session()
-
-    @property
-    def about(self) -> About:
-        """The server's description of itself."""
-        return self._session.about
-
-    @property
-    def stderr(self) -> str:
-        """The end of the program's standard error."""
-        return self._session.watch.stderr
+        self.session: Session = self._new_session()
+        """The present session."""
 
     # -- opening
 
@@ -75,9 +66,9 @@ class Link:
         try:
             async with anyio.create_task_group() as sessions:
                 self._sessions = sessions
-                sessions.start_soon(self._session.hold)
+                sessions.start_soon(self.session.hold)
                 await self._leaving.wait()
-                self._session.end()
+                self.session.end()
         finally:
             self._left.set()
 
@@ -89,13 +80,6 @@ class Link:
         with anyio.move_on_after(_FAREWELL + 2 * grace):
             await self._left.wait()
 
-    async def ready(self) -> None:
-        """Wait until the server answered or failed. The next request raises the failure.
-
-        Raise `LinkError` if neither happened in time.
-        """
-        await self._session.wait_until_open()
-
     def _new_session(self) -> Session:
         return Session(self._settings, self._deadlines, lambda: self.on_changed())  # noqa: PLW0108 - it is replaced later
 
@@ -105,7 +89,7 @@ class Link:
         Raise `LinkError` if the server does not open the session.
         """
         async with self._renewing:
-            if self._session is forgotten and self._sessions is not None and not self._leaving.is_set():
+            if self.session is forgotten and self._sessions is not None and not self._leaving.is_set():
                 fresh = self._new_session()
                 self._sessions.start_soon(fresh.hold)
                 try:
@@ -114,10 +98,10 @@ class Link:
                 except BaseException:
                     fresh.cancel()
                     raise
-                self._session = fresh
+                self.session = fresh
                 forgotten.retire()
                 self.on_changed()  # another version of the server may have replaced it
-            return self._session
+            return self.session
 
     # -- requests
 
@@ -172,8 +156,8 @@ class Link:
         except TimeoutError:
             raise LinkError(self._too_late(deadline, seconds, doing, tool)) from None
         except Exception as raised:
-            await self._session.wait_for_exit()
-            raise LinkError(self._session.report.failure(raised, "answer", tool)) from raised
+            await self.session.wait_for_exit()
+            raise LinkError(self.session.report.failure(raised, "answer", tool)) from raised
 
     def _too_late(self, deadline: Deadline | None, seconds: float | None, doing: str, tool: str | None) -> McpError:
         message, option = f"did not {doing} within {seconds:g} s", "timeout" if tool is None else "call_timeout"
@@ -182,11 +166,11 @@ class Link:
             message, option = f"did not {doing} within {total:g} s in total", "total_timeout"
         elif deadline is not None and deadline.is_extended:
             message = f"reported no progress for {seconds:g} s"
-        return self._session.report.problem("timeout", message, f"Pass a longer {option}=", tool)
+        return self.session.report.problem("timeout", message, f"Pass a longer {option}=", tool)
 
     async def _in_session(self, ask: Callable[[Session], Awaitable[_A]]) -> _A:
         """Send a request. If the server forgot the session, send the request again in a new session."""
-        session = self._session
+        session = self.session
         try:
             with session.in_use():
                 return await ask(session)

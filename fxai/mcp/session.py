@@ -108,8 +108,9 @@ class Report:
 
     def _protocol_error(self, error: MCPError, doing: str, tool: str | None) -> McpError:
         code, message = error.code, error.message
+        remedy = _RESTART if doing == "start" else ""
         if is_lost(error):
-            return self.problem("connection", self._end_of(message), _RESTART if doing == "start" else REOPEN, tool)
+            return self.problem("connection", self._end_of(message), remedy or REOPEN, tool)
         if code == SESSION_GONE:
             return self.problem("connection", f"the session has ended: the server answered {message}", REOPEN, tool)
         if code == BAD_HEADER:
@@ -121,21 +122,16 @@ class Report:
         if code == NETWORK:
             location = self._settings.endpoint.location
             return self.problem("connection", f"cannot reach {location!r}: {message}", _REACH, tool)
-        if code == NO_ANSWER or (code == wire.PARSE_ERROR and message.startswith(UNREAD)):
-            if code == wire.PARSE_ERROR:
-                found = _INVALID.search(message)
-                why = (
-                    found[1].replace("recursion limit exceeded", "nested too deep")
-                    if found
-                    else "not a JSON-RPC message"
-                )
-                message = f"cannot read the answer as JSON: {why}"
+        if code == wire.PARSE_ERROR and message.startswith(UNREAD):
+            found = _INVALID.search(message)
+            why = found[1].replace("recursion limit exceeded", "nested too deep") if found else "not a JSON-RPC message"
+            return self.problem("invalid-answer", f"cannot read the answer as JSON: {why}", REPORT, tool)
+        if code == NO_ANSWER:
             return self.problem("invalid-answer", message, REPORT, tool)
-        kind = _CODES.get(code, "protocol")
-        remedy = _RESTART if doing == "start" else ""
         if code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
             remedy = "Pass elicit=, a function that answers the server's questions"
-        return self.problem(kind, f"answered with the error {code}: {message}", remedy, tool, code)
+        message = f"answered with the error {code}: {message}"
+        return self.problem(_CODES.get(code, "protocol"), message, remedy, tool, code)
 
     def _end_of(self, message: str) -> str:
         if not isinstance(self._settings.endpoint, ServerProgram):

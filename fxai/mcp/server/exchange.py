@@ -264,7 +264,7 @@ class Exchange:
         if tool is None:
             unknown = UnknownTool(params.name, tuple(snapshot.tools))
             raise MCPError(INVALID_PARAMS, str(unknown), encode_failure(unknown))
-        snapshot.enter()
+        snapshot.running += 1
         with self._count():
             try:
                 return _COMPLETE | await refuse_foreign(self._run(snapshot, tool, ctx, params))

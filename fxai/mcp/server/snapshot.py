@@ -188,10 +188,6 @@ class Snapshot(msgspec.Struct, eq=False):
         own = tool.tool
         return Call({own.name: own}, own.name, given, call_id=call_id, on_invalid_call="error", **more)
 
-    def enter(self) -> None:
-        """Keep the handlers for a running call. Each call that enters must leave."""
-        self.running += 1
-
     async def leave(self) -> None:
         """Leave the snapshot. The last running call releases a replaced snapshot."""
         self.running -= 1
