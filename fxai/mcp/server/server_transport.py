@@ -31,7 +31,6 @@ from mcp_types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
-    JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
@@ -282,6 +281,7 @@ def open_app(
 
 _CHUNK: Final = 1 << 16
 _GRACE: Final = 1.0  # seconds to answer earlier requests after the end of the input
+_LOOK: Final = 0.005  # seconds between two looks for open requests during the grace
 _ATOMIC: Final = getattr(select, "PIPE_BUF", 512)  # bytes that a writable pipe accepts without blocking
 
 
@@ -295,7 +295,7 @@ async def over_descriptors(server: Server[Any], settings: ToolServerSettings, so
     """Serve on two file descriptors until the input ends or the reader of the output disconnects."""
     inbound, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
     outbound, sent = anyio.create_memory_object_stream[SessionMessage]()
-    requests = _OpenRequests()
+    requests: set[str | int] = set()  # the ids of the requests without an answer
     async with anyio.create_task_group() as group:
         group.start_soon(_write, sent, sink, requests, group.cancel_scope)
         async with anyio.create_task_group() as reading:
@@ -323,43 +323,10 @@ def _claim_streams() -> Generator[tuple[int, int]]:
             os.close(descriptor)
 
 
-@final
-class _OpenRequests:
-    """The requests without an answer."""
-
-    def __init__(self) -> None:
-        self._open: set[Any] = set()
-        self._answered = anyio.Event()  # set if no request is open
-
-    def add(self, message: JSONRPCMessage) -> None:
-        """Record a request, or the cancellation of a request."""
-        if isinstance(message, JSONRPCRequest):
-            self._open.add(message.id)
-            self._answered = anyio.Event()
-        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._close((message.params or {}).get("requestId"))
-
-    def answer(self, message: JSONRPCMessage) -> None:
-        """Record an answer."""
-        if isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._close(message.id)
-
-    def _close(self, request: Any) -> None:
-        if isinstance(request, str | int):
-            self._open.discard(request)
-        if not self._open:
-            self._answered.set()
-
-    async def wait_until_answered(self) -> None:
-        """Wait until every request is answered. Call it when no more requests arrive."""
-        if self._open:
-            await self._answered.wait()
-
-
 async def _read(
     source: int,
     limit: int,
-    requests: _OpenRequests,
+    requests: set[str | int],
     inbound: MemoryObjectSendStream[SessionMessage | Exception],
     outbound: MemoryObjectSendStream[SessionMessage],
 ) -> None:
@@ -372,18 +339,22 @@ async def _read(
                         await outbound.send(_refusal(INVALID_REQUEST, "the message is too long"))
                     elif line.strip():
                         message = jsonrpc_message_adapter.validate_json(line)
-                        requests.add(message)
+                        if isinstance(message, JSONRPCRequest):
+                            requests.add(message.id)
+                        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+                            requests -= {id_ for id_ in requests if id_ == (message.params or {}).get("requestId")}
                         await inbound.send(SessionMessage(message))
                 except ValidationError:
                     await outbound.send(_refusal(PARSE_ERROR, "the line is not a JSON-RPC message"))
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
                     return
         with anyio.move_on_after(_GRACE):
-            await requests.wait_until_answered()
+            while requests:  # noqa: ASYNC110
+                await anyio.sleep(_LOOK)
 
 
 async def _write(
-    received: MemoryObjectReceiveStream[SessionMessage], sink: int, requests: _OpenRequests, scope: anyio.CancelScope
+    received: MemoryObjectReceiveStream[SessionMessage], sink: int, requests: set[str | int], scope: anyio.CancelScope
 ) -> None:
     async with received:
         async for message in received:
@@ -395,7 +366,8 @@ async def _write(
                 except BrokenPipeError:  # the client disconnected
                     scope.cancel()
                     return
-            requests.answer(message.message)
+            if isinstance(message.message, JSONRPCResponse | JSONRPCError):
+                requests -= {message.message.id}
 
 
 async def _when_ready(descriptor: int, ready: Callable[[int], Awaitable[None]], act: Callable[[], Any]) -> Any:
