@@ -56,21 +56,22 @@ def caller() -> Callable[[Callable[[], object]], bool]:
 
     The returned function returns False if the event loop has ended and cannot call functions.
     """
-    call: Callable[[Callable[[], object]], object]
     if event_loop() == "trio":
         import trio
 
-        call = trio.lowlevel.current_trio_token().run_sync_soon
+        call: Callable[[Callable[[], object]], object] = trio.lowlevel.current_trio_token().run_sync_soon
     else:
         from asyncio import get_running_loop
 
         loop = get_running_loop()
 
-        def call(f: Callable[[], object]) -> object:
+        def call_here(f: Callable[[], object]) -> object:
             with suppress(RuntimeError):
                 if get_running_loop() is loop:
                     return loop.call_soon(f)  # the other method also writes to a socket
             return loop.call_soon_threadsafe(f)
+
+        call = call_here
 
     def call_soon(f: Callable[[], object]) -> bool:
         try:

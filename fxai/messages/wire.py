@@ -46,9 +46,13 @@ def messages_of(content: object) -> list[Message]:
     """
     if isinstance(content, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
         return [content]
-    if not isinstance(content, Iterable) or isinstance(content, Mapping):
+    if not _is_list(content):
         raise MessageError(f"prompt must be a string, a message, or a list of messages, got {found_in(content)}")
     return [_message_of(one, index) for index, one in enumerate(cast("Iterable[object]", content))]
+
+
+def _is_list(content: object) -> bool:
+    return isinstance(content, Iterable) and not isinstance(content, Mapping)
 
 
 def _message_of(one: object, location: int) -> Message:
