@@ -33,7 +33,7 @@ NETWORK: Final = -32010
 HTTP_STATUS: Final = -32011  # the status is the `data` of the error
 TOO_LARGE: Final = -32012  # the answer exceeds the limit
 NO_ANSWER: Final = -32013  # the body does not answer its request
-SESSION_GONE: Final = -32014  # the server forgot the session; the status is the `data` of the error
+SESSION_GONE: Final = -32014  # the server forgot the session, and the status is the `data` of the error
 BAD_HEADER: Final = -32015  # fxai cannot read or send a header
 
 _REFUSED_STATUSES: Final = (401, 403, 407, 429)

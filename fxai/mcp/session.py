@@ -196,7 +196,7 @@ class Deadline(msgspec.Struct, eq=False):
         self.set()
 
     def set(self) -> None:
-        """Set the deadline of the scope: none while the clock stands still."""
+        """Set the deadline of the scope, or no deadline while the clock stands still."""
         self.scope.deadline = math.inf if self.clock.is_still else self.due + self.clock.lost
 
 
