@@ -182,17 +182,9 @@ def race(a: Any, b: Any) -> Any:
 def cut(effect: EffectOf[_A, _E, _R], hold: Hold, failure: _E2) -> EffectOf[_A, _E | _E2, _R]:
     """Return an effect that fails with `failure` if `hold` cancels its scope.
 
-    The cause also contains the failures of its finalizers. Without an event loop, fxai does not call `hold`, because no
-    other code could cancel the scope.
+    The cause also contains the failures of its finalizers.
     """
-
-    def alone(env: AnyContext) -> Children:
-        return (yield from inside(effect, env)).finish()
-
-    def start(fiber: Fiber) -> Any:
-        return fiber.cut(effect, hold, failure) if fiber.fair else Inside(alone(fiber.env))
-
-    return AwaitExit(start)
+    return AwaitExit(lambda fiber: fiber.cut(effect, hold, failure))
 
 
 _NONE = object()

@@ -238,7 +238,10 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     # -- time
 
     def timeout(self, seconds: float) -> EffectOf[_A_co, _E_co | Timeout, _R_co]:
-        """Return an effect that fails with `Timeout` after `seconds` of the `Clock`, once its finalizers ended."""
+        """Return an effect that fails with `Timeout` after `seconds` of the `Clock`, once its finalizers ended.
+
+        An effect that awaits nothing also runs without an event loop.
+        """
         return AwaitExit(lambda fiber: fiber.timeout(self, seconds))
 
     def delay(self, seconds: float) -> EffectOf[_A_co, _E_co, _R_co]:

@@ -581,22 +581,34 @@ class Fiber(msgspec.Struct, eq=False):
         """Return the clock of the environment. Default: the real clock."""
         return cast(Clock, self.env.find(Clock, LIVE))
 
-    async def timeout(self, effect: AnyEffect, seconds: float) -> AnyExit:
-        """Return the exit of `effect`, or `Timeout` if the clock first advances by `seconds`."""
+    def timeout(self, effect: AnyEffect, seconds: float) -> Awaitable[AnyExit] | Inside:
+        """Return the exit of `effect`, or `Timeout` if the clock first advances by `seconds`.
+
+        Without an event loop, the effect cannot wait, so it has no limit.
+        """
+        return self._timeout(effect, seconds) if self.fair else Inside(_alone(effect, self.env))
+
+    async def _timeout(self, effect: AnyEffect, seconds: float) -> AnyExit:
         branches, clock, failure = branches_of(self.env, "timeout"), self.clock(), Timeout(seconds)
         if branches is None:
-            return await self.cut(effect, lambda scope: clock.deadline(scope, seconds), failure)
+            return await self._cut(effect, lambda scope: clock.deadline(scope, seconds), failure)
         effect = Local(effect, lambda _: branches.context_of(0))
-        end = await self.cut(effect, lambda scope: branches.deadline(scope, clock, seconds), failure)
+        end = await self._cut(effect, lambda scope: branches.deadline(scope, clock, seconds), failure)
         has_fired = isinstance(end, Failed) and any(one is failure for one in end.cause.failures)
         is_late = await branches.is_late(has_fired=has_fired)
         return Failed(Cause((Fail(failure),))) if is_late and isinstance(end, Succeeded) else end
 
-    async def cut(self, effect: AnyEffect, hold: Hold, failure: object) -> AnyExit:
-        """Return the exit of `effect`, or the failure if `hold` first cancels the scope."""
+    def cut(self, effect: AnyEffect, hold: Hold, failure: object) -> Awaitable[AnyExit] | Inside:
+        """Return the exit of `effect`, or the failure if `hold` first cancels the scope.
+
+        Without an event loop, fxai does not call `hold`, because no other code could cancel the scope.
+        """
+        return self._cut(effect, hold, failure) if self.fair else Inside(_alone(effect, self.env))
+
+    async def _cut(self, effect: AnyEffect, hold: Hold, failure: object) -> AnyExit:
         if self.nested >= NESTED:
             self.nested = 0  # a task has its own stack
-            return await in_own_task(lambda: self.cut(effect, hold, failure))
+            return await in_own_task(lambda: self._cut(effect, hold, failure))
 
         end: AnyExit | None = None
         fiber = Fiber(self.env, nested=self.nested + 1)
@@ -628,6 +640,10 @@ def inside(effect: AnyEffect, env: AnyContext) -> Generator[tuple[Fiber, Variabl
     child.postpone(effect)
     yield child, copy_context()
     return child
+
+
+def _alone(effect: AnyEffect, env: AnyContext) -> Children:
+    return (yield from inside(effect, env)).finish()
 
 
 def _activate(tracer: Tracer, awaited: Any) -> Any:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, Protocol, TypeAlias, cast, final
 
-import anyio
 import msgspec
 from msgspec.structs import force_setattr
 from returns.maybe import Some
@@ -25,8 +24,7 @@ from returns.result import Failure, Success
 from typing_extensions import override
 
 from fxai.effects.cancellation import is_bug
-from fxai.effects.cause import AnyCause, AnyExit, Cause, Die, Fail, Failed
-from fxai.effects.concurrency import start_child
+from fxai.effects.cause import AnyCause, Cause, Die, Fail
 from fxai.effects.context import AnyContext
 from fxai.effects.effect import (
     AnyEffect,
@@ -40,7 +38,7 @@ from fxai.effects.effect import (
     Suspend,
     Timeout,
 )
-from fxai.effects.fiber import Children, Fiber, Inside, Pending, inside
+from fxai.effects.fiber import Fiber
 from fxai.effects.tracing import Tracer
 from fxai.schema.codec import Schema
 from fxai.schema.data import copy_data, holds_more
@@ -528,25 +526,8 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
 
 
 def _in_time(effect: AnyEffect) -> AnyEffect:
-    """Return the effect with a timeout. Unlike `Effect.timeout`, it needs no event loop if the effect never waits."""
-
-    def alone(env: AnyContext) -> Children:
-        return (yield from inside(effect, env)).finish()
-
-    def start(fiber: Fiber) -> Any:
-        if not fiber.fair:
-            return Inside(alone(fiber.env))
-        child, pending, _ = start_child(effect, fiber)
-        return child.finish() if pending is None else _drive_in_time(fiber, child, pending)
+    def start(fiber: Fiber) -> Any:  # not `Effect.timeout`, which a durable run records
+        clock = fiber.clock()
+        return fiber.cut(effect, lambda scope: clock.deadline(scope, PREDICATE_SECONDS), Timeout(PREDICATE_SECONDS))
 
     return AwaitExit(start)
-
-
-async def _drive_in_time(fiber: Fiber, child: Fiber, pending: Pending) -> AnyExit:
-    end: AnyExit | None = None
-    with anyio.CancelScope() as scope:
-        async with fiber.clock().deadline(scope, PREDICATE_SECONDS):
-            end = await child.drive(pending)
-
-    late = Cause[Any]((Fail(Timeout(PREDICATE_SECONDS)),))
-    return Failed(late.combine(child.besides())) if end is None else end

@@ -22,6 +22,7 @@ AROUND: dict[str, Callable[[Program], Program]] = {
     "two of three": lambda e: fx.for_each([1, 2, 3], lambda n: e if n == 2 else fx.succeed(n), concurrency=2),
     "all": lambda e: fx.all_(fx.succeed(1), e).map(lambda both: both[1]),
     "race": lambda e: fx.race(e, fx.sync(boom)),
+    "timeout": lambda e: e.timeout(60),
     "fork": lambda e: fx.scoped(fx.fork(e).flat_map(lambda handle: handle.join())),
 }
 
