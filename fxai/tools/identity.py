@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
@@ -185,14 +185,14 @@ class NameRule(msgspec.Struct, frozen=True):
 
 
 @final
-class NameMap:
+class NameMap(msgspec.Struct, frozen=True, dict=True):
     """The names of a request's tools, in both directions. Unknown names stay unchanged."""
 
-    __slots__ = ("_meant", "_sent")
+    _sent: Mapping[str, str]
 
-    def __init__(self, sent: Mapping[str, str]) -> None:
-        self._sent = dict(sent)
-        self._meant = {wire: name for name, wire in sent.items()}
+    @cached_property
+    def _meant(self) -> Mapping[str, str]:
+        return {wire: name for name, wire in self._sent.items()}
 
     @staticmethod
     def of(tools: Iterable[_Named], rule: NameRule) -> NameMap:
@@ -220,19 +220,8 @@ class NameMap:
         return MappingProxyType(self._meant)
 
     @override
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NameMap) and self._sent == other._sent
-
-    @override
     def __hash__(self) -> int:
         return hash(frozenset(self._sent.items()))
-
-    @override
-    def __repr__(self) -> str:
-        return f"NameMap({self._sent!r})"
-
-    def __reduce__(self) -> tuple[type[NameMap], tuple[dict[str, str]]]:
-        return (NameMap, (self._sent,))
 
     def __contains__(self, name: str) -> bool:
         """Return True if the request has a tool with this name."""

@@ -140,20 +140,29 @@ Wrapping = Callable[[AnyContext, AnyContext], AnyContext]
 _Wraps = tuple[tuple[Identity | None, Wrap | Gate], ...]  # innermost first
 
 
+class Stateless(msgspec.Struct, frozen=True):
+    """The settings of an aspect without state. Each layer uses the same wrap."""
+
+    def __call__(self) -> Wrap:
+        """Return the function that wraps a handler."""
+        return self.wrap
+
+    @abstractmethod
+    def wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
+        """Return the effect of a call whose handler is `proceed`."""
+
+
 @final
-class AspectHooks(msgspec.Struct, frozen=True):
-    """The four hooks of an aspect. They have no state, so each call returns the same wrap."""
+class AspectHooks(Stateless, frozen=True):
+    """The four hooks of an aspect."""
 
     before: Callable[[Any], Any] | None = None
     after: Callable[[Any, Any], Any] | None = None
     recover: Callable[[Any, Any], Any] | None = None
     format: Callable[[Any, Any], Any] | None = None
 
-    def __call__(self) -> Wrap:
-        """Return the function that wraps a handler in the hooks."""
-        return self._wrap
-
-    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
+    @override
+    def wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         effect = proceed
         if self.after is not None:
             effect = _after(self.after, call, effect)
@@ -418,16 +427,13 @@ def identity_of(tool: AnyTool | None) -> Identity | None:
 
 
 @final
-class Around(msgspec.Struct, frozen=True):
+class Around(Stateless, frozen=True):
     """An aspect of one function of the invocation and of the handler's effect."""
 
     f: Callable[[Any, Any], Any]
 
-    def __call__(self) -> Wrap:
-        """Return the function that wraps a handler in `f`."""
-        return self._wrap
-
-    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
+    @override
+    def wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         def start(services: AnyContext) -> AnyEffect:
             return lift_answer(self.f(call, proceed), call.tool.name, services, lambda: call.context)
 

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any, Final, cast, final, overload
 
 import msgspec
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import AnyCause, AnyExit, Cause, Die, Fail, Succeeded
 from fxai.effects.context import AnyContext
@@ -28,7 +28,7 @@ from fxai.effects.waker import SharedEvent
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.annotation import Idempotent, Readonly
-from fxai.tools.aspects.aspect import Aspect, Invocation, Wrap
+from fxai.tools.aspects.aspect import Aspect, Invocation, Stateless, Wrap
 from fxai.tools.tool import AnyTool, Tool
 
 _P = TypeVar("_P")
@@ -182,18 +182,15 @@ def log(*, logger: str = "fxai.tools", level: int = _INFO, content: bool = False
 
 
 @final
-class Logging(msgspec.Struct, frozen=True):
+class Logging(Stateless, frozen=True):
     """The settings of a log."""
 
     logger: str
     level: int
     content: bool
 
-    def __call__(self) -> Wrap:
-        """Return the function that wraps handlers in a log."""
-        return self._wrap
-
-    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
+    @override
+    def wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         def start(context: AnyContext) -> AnyEffect:
             clock: Clock = context.fetch(Clock)
             started = clock.monotonic()
@@ -358,18 +355,15 @@ def retry(schedule: Schedule[Any, Any], *, tool: AnyTool | None = None) -> Aspec
 
 
 @final
-class Retrying(msgspec.Struct, frozen=True):
+class Retrying(Stateless, frozen=True):
     """The settings of a retry."""
 
     schedule: Schedule[Any, Any]
     asking: bool
     """True if the aspect repeats only tools whose annotations allow it."""
 
-    def __call__(self) -> Wrap:
-        """Return the function that wraps handlers in the schedule."""
-        return self._wrap
-
-    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
+    @override
+    def wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         if self.asking and not (call.tool.get(Idempotent) or call.tool.get(Readonly)):
             return proceed
         return proceed.retry(self.schedule)
@@ -405,17 +399,14 @@ def timeout(
 
 
 @final
-class Limiting(msgspec.Struct, frozen=True):
+class Limiting(Stateless, frozen=True):
     """The settings of a timeout."""
 
     seconds: float
     failure: Callable[[Invocation], Any] | None
 
-    def __call__(self) -> Wrap:
-        """Return the function that wraps handlers in the timeout."""
-        return self._wrap
-
-    def _wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
+    @override
+    def wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         # The exit is the value, to distinguish this timeout from a `Timeout` that the handler failed with.
         limited = proceed.exit().timeout(self.seconds)
         return Fold(limited, lambda cause: self._late(call, cause), _result_of)
