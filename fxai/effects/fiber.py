@@ -21,6 +21,7 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
+from operator import call
 from types import GeneratorType
 from typing import Any, TypeAlias, cast, final
 
@@ -549,7 +550,8 @@ class Fiber(msgspec.Struct, eq=False):
         pending: Any = self.step(effect, None, None)
         if pending is None:
             return self.finish()
-        fiber, run = self, _here
+        fiber = self
+        run: Callable[..., Any] = call
         waiting: list[tuple[Fiber, Any, Children]] = []  # replaces recursion, so deep nesting does not use the C stack
         while pending is not None or waiting:
             if pending is None or (pending is EMITTED and waiting):
@@ -657,10 +659,6 @@ def _refuse(awaited: Any) -> Children:
     getattr(awaited, "close", lambda: None)()
     yield from ()
     raise RuntimeError("no event loop runs, and the effect awaits something. Use fx.run or fx.run_async.")
-
-
-def _here(f: Callable[..., Any], *arguments: Any) -> Any:
-    return f(*arguments)
 
 
 async def run_fiber(effect: EffectOf[_A, _E, Any], env: AnyContext) -> Exit[_A, _E]:

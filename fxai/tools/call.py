@@ -39,6 +39,7 @@ from fxai.effects.effect import (
     Timeout,
 )
 from fxai.effects.fiber import Fiber
+from fxai.effects.scope import NOTHING
 from fxai.effects.tracing import Tracer
 from fxai.schema.codec import Schema
 from fxai.schema.data import copy_data, holds_more
@@ -244,7 +245,7 @@ class Call(msgspec.Struct, eq=False):
         except DecodeError as error:
             failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
             return Suspend(lambda: self._stop(failure))
-        return _NOTHING if self.emit is None else self.emit(Outcome(value, encoded, preliminary=True))
+        return NOTHING if self.emit is None else self.emit(Outcome(value, encoded, preliminary=True))
 
     def _stop(self, failure: InvalidResult) -> EffectOf[Never]:
         self.misfit = failure
@@ -483,7 +484,6 @@ def model_output(tool: ToolInfo, value: Any) -> Any:
 
 
 _CONTAINERS = frozenset((dict, list))
-_NOTHING: EffectOf[None] = Succeed(None)
 
 
 PREDICATE_SECONDS: Final = 10.0

@@ -257,7 +257,10 @@ def lift_answer(returned: Any, name: str, services: AnyContext, call: Callable[[
     else:
         effect = None if isinstance(returned, Maybe) else lift_any(returned)
     if effect is None:
-        raise TypeError(_advice(name, returned))
+        raise TypeError(
+            f"handler {name!r} returned {returned!r}. Return a Result (Success(value) or Failure(error)), an awaitable "
+            "of a Result, an Effect, a generator of effects, or a Stream."
+        )
     return effect
 
 
@@ -292,13 +295,6 @@ def _last(stream: AnyStream, call: CallContext) -> AnyEffect:
         return held
 
     return scoped(pull_stream(stream).flat_map(lambda pull: Generate(read, (pull,), {})))
-
-
-def _advice(name: str, returned: Any) -> str:
-    return (
-        f"handler {name!r} returned {returned!r}. Return a Result (Success(value) or Failure(error)), an awaitable of "
-        "a Result, an Effect, a generator of effects, or a Stream."
-    )
 
 
 _LEFT_BEHIND = "blocking handler of %r still runs after %s s. fxai abandoned its thread."

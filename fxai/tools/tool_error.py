@@ -265,22 +265,18 @@ def _repair_note(why: str | None) -> str:
 
 def encode_failure(failure: Unanswered) -> dict[str, Any]:
     """Return the data that a model receives for a failure without a schema."""
+    data: dict[str, Any] = {"type": failure.__struct_config__.tag, "name": failure.name}
     if isinstance(failure, InvalidParameters):
-        faults = [*map(msgspec.structs.asdict, failure.faults)]
-        data: dict[str, Any] = {"type": "invalid-parameters", "name": failure.name, "faults": faults}
-        if failure.repair is not None:
-            data["repair"] = failure.repair
-        data["message"] = failure.__str__()
-        return data
-    if isinstance(failure, UnknownTool):
-        about = {"known": list(failure.known), **_repair(failure.repair), "message": str(failure)}
-        return {"type": "unknown-tool", "name": failure.name, **about}
-    data = {"type": failure.__struct_config__.tag, "name": failure.name, "reason": failure.reason}
-    return {**data, "guard": failure.guard, "at": failure.at} if isinstance(failure, Refused) else data
-
-
-def _repair(why: str | None) -> dict[str, Any]:
-    return {} if why is None else {"repair": why}
+        data["faults"] = [*map(msgspec.structs.asdict, failure.faults)]
+    elif isinstance(failure, UnknownTool):
+        data["known"] = list(failure.known)
+    else:
+        data["reason"] = failure.reason
+        return {**data, "guard": failure.guard, "at": failure.at} if isinstance(failure, Refused) else data
+    if failure.repair is not None:
+        data["repair"] = failure.repair
+    data["message"] = failure.__str__()
+    return data
 
 
 def failed_result(call: ToolCall | ToolCallPart, failure: Unanswered) -> ToolResult:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Failure, Result
 from typing_extensions import TypeVar, override
 
-from fxai.effects.effect import EffectOf, Succeed
+from fxai.effects.effect import EffectOf
+from fxai.effects.scope import NOTHING
 from fxai.schema.codec import Schema
 from fxai.schema.fault import Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 _K = TypeVar("_K")
 _P = TypeVar("_P", default=Any)
-
-_NOTHING: Final[EffectOf[None]] = Succeed(None)
 
 Validation: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[Any, Any]]
 """The check of raw arguments: `"schema"` (by their JSON Schema), `"none"` (no check), or a function.
@@ -204,7 +203,7 @@ class CallContext:
         If no stream reads the call, this method does nothing. If `value` has another type, fxai stops the handler, and
         the call fails with `InvalidResult`. `tool.call` checks no values, so it ignores every value.
         """
-        return _NOTHING if self._emit is None else self._emit(value)
+        return NOTHING if self._emit is None else self._emit(value)
 
 
 def example_faults(tool: ToolInfo, parameters: Any) -> tuple[Fault, ...]:

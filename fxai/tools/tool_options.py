@@ -182,13 +182,8 @@ def _examples(given: Any, name: str) -> tuple[Example, ...]:
     if is_single or not hasattr(given, "__iter__"):
         problem = f"input_examples must be a list of examples, each with all parameters of one call, got {given!r}"
         raise SchemaError(f"tool {name!r}: {problem}")
-    return tuple([_example(each) for each in given])
-
-
-def _example(given: Any) -> Example:
-    if isinstance(given, Example):
-        return Example(given.request, frozen(given.parameters))
-    return Example(None, frozen(given))
+    examples = [each if isinstance(each, Example) else Example(None, each) for each in given]
+    return tuple([Example(each.request, frozen(each.parameters)) for each in examples])
 
 
 class ToolCombinators(Generic[_P, _S]):

@@ -343,8 +343,7 @@ def data_meant(given: Any, what: Literal["parameters", "success", "failure"]) ->
     advice = _answering(given, what, ())
     if advice is None:
         return None
-    shown = given.__name__ if isinstance(given, type) and not get_args(given) else repr(given)
-    return f"{what} must be a data type, got {shown}. {advice}."
+    return f"{what} must be a data type, got {_type_name(given)}. {advice}."
 
 
 def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:

@@ -164,35 +164,26 @@ class AspectHooks(Stateless, frozen=True):
     @override
     def wrap(self, call: Invocation, proceed: AnyEffect) -> AnyEffect:
         effect = proceed
-        if self.after is not None:
-            effect = _after(self.after, call, effect)
-        if self.before is not None:
-            effect = _before(self.before, call, effect)
-        if self.recover is not None:
-            effect = _recover(self.recover, call, effect)
+        if (after := self.after) is not None:
+            effect = effect.flat_map(lambda value: _or(after(call, value), call, "after", Succeed(value)))
+        if (before := self.before) is not None:
+            run = effect
+            effect = Suspend(lambda: _or(before(call), call, "before", run))
+        if (recover := self.recover) is not None:
+
+            def on_failure(cause: AnyCause) -> AnyEffect | None:
+                if cause.defects or not cause.failures:
+                    return None
+                return _or(recover(call, cause.failures[0]), call, "recover", FailCause(cause))
+
+            effect = Fold(effect, on_failure, None)
         return effect if self.format is None else _format(self.format, call, effect)
 
 
-def _before(hook: Callable[[Any], Any], call: Invocation, proceed: AnyEffect) -> AnyEffect:
-    asked = Suspend(lambda: _answer(hook(call), call, "before"))
-    return asked.flat_map(lambda answer: proceed if answer is None else Succeed(answer.value))
-
-
-def _after(hook: Callable[[Any, Any], Any], call: Invocation, proceed: AnyEffect) -> AnyEffect:
-    def after(value: Any) -> AnyEffect:
-        return _answer(hook(call, value), call, "after").map(lambda answer: value if answer is None else answer.value)
-
-    return proceed.flat_map(after)
-
-
-def _recover(hook: Callable[[Any, Any], Any], call: Invocation, proceed: AnyEffect) -> AnyEffect:
-    def recover(cause: AnyCause) -> AnyEffect | None:
-        if cause.defects or not cause.failures:
-            return None
-        answered = _answer(hook(call, cause.failures[0]), call, "recover")
-        return answered.flat_map(lambda answer: FailCause(cause) if answer is None else Succeed(answer.value))
-
-    return Fold(proceed, recover, None)
+def _or(returned: Any, call: Invocation, hook: str, otherwise: AnyEffect) -> AnyEffect:
+    """Return the effect of a hook's answer: the value of its `Return`, or `otherwise` if it is None."""
+    answer = hook_answer(returned, (Return,), lambda given: _advice(given, call, hook))
+    return answer.flat_map(lambda given: otherwise if given is None else Succeed(given.value))
 
 
 def _format(hook: Callable[[Any, Any], Any], call: Invocation, proceed: AnyEffect) -> AnyEffect:
@@ -204,11 +195,6 @@ def _format(hook: Callable[[Any, Any], Any], call: Invocation, proceed: AnyEffec
         return None if cause.defects or not cause.failures else form(Failure(cause.failures[0]))
 
     return Fold(proceed, on_cause, lambda value: form(Success(value)))
-
-
-def _answer(returned: Any, call: Invocation, hook: str) -> AnyEffect:
-    """Return the effect of a hook's answer, which is a `Return` or None."""
-    return hook_answer(returned, (Return,), lambda given: _advice(given, call, hook))
 
 
 def hook_answer(returned: Any, kinds: tuple[type[Any], ...], advise: Callable[[Any], str]) -> AnyEffect:
@@ -250,10 +236,6 @@ def _advice(given: Any, call: Invocation, hook: str) -> str:
         f"hook {hook!r} of an aspect of {call.tool.name!r} returned {given!r}. Return Return(value) to {answer}, "
         "None to change nothing, or Failure(error)."
     )
-
-
-# The type variable of the requirements has a default, for a hook without requirements.
-# pyright: reportInvalidTypeVarUse=false
 
 
 @final

@@ -19,7 +19,7 @@ from typing import Any, Final, cast, final, overload
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.effects.cause import AnyCause, AnyExit, Cause, Die, Fail, Succeeded
+from fxai.effects.cause import AnyExit, Cause, Die, Fail, Succeeded
 from fxai.effects.context import AnyContext
 from fxai.effects.effect import AnyEffect, Ask, Await, EffectOf, FailCause, Fold, Succeed, Timeout, Within
 from fxai.effects.schedule import Schedule
@@ -205,7 +205,9 @@ class Logging(Stateless, frozen=True):
     def _write(self, call: Invocation, end: AnyExit, seconds: float) -> None:
         import logging
 
-        outcome = "success" if isinstance(end, Succeeded) else _kind_of_end(end.cause)
+        cause = Cause[Any](()) if isinstance(end, Succeeded) else end.cause
+        is_over = "interrupted" if cause.interrupted else "failure" if cause.reasons else "success"
+        outcome = "defect" if cause.defects else is_over
         logger = logging.getLogger(self.logger)
         level = logging.ERROR if outcome == "defect" else self.level
         if not logger.isEnabledFor(level):
@@ -216,24 +218,15 @@ class Logging(Stateless, frozen=True):
             "fxai_outcome": outcome,
             "fxai_seconds": seconds,
         }
-        defect = None if isinstance(end, Succeeded) else next(iter(end.cause.defects), None)
+        defect = next(iter(cause.defects), None)
         if defect is not None:
             fields["fxai_defect"] = type(defect).__name__
         if self.content:
-            fields |= {"fxai_params": call.params, "fxai_result": _result(end)}
+            result = end.value if isinstance(end, Succeeded) else next(iter(cause.failures), None)
+            fields |= {"fxai_params": call.params, "fxai_result": result}
         message = "tool %s ended with %s after %.3f s"
         traceback = defect if self.content else None
         logger.log(level, message, call.tool.name, outcome, seconds, extra=fields, exc_info=traceback)
-
-
-def _kind_of_end(cause: AnyCause) -> str:
-    if cause.defects:
-        return "defect"
-    return "interrupted" if cause.interrupted else "failure"
-
-
-def _result(end: AnyExit) -> Any:
-    return end.value if isinstance(end, Succeeded) else next(iter(end.cause.failures), None)
 
 
 # -- rate limit
@@ -414,13 +407,10 @@ class Limiting(Stateless, frozen=True):
     def _late(self, call: Invocation, cause: Cause[Timeout]) -> AnyEffect:
         if not cause.failures:
             return FailCause(cause)
-        return FailCause(Cause((self._reason(call), *cause.reasons[1:])))
-
-    def _reason(self, call: Invocation) -> Fail[Any] | Die:
-        if self.failure is not None:
-            return Fail(self.failure(call))
         late = f"handler of {call.tool.name!r} ran longer than {self.seconds} s"
-        return Die(TimeoutError(f"{late}. For a typed failure, pass timeout(…, tool=…, failure=…)."))
+        defect = TimeoutError(f"{late}. For a typed failure, pass timeout(…, tool=…, failure=…).")
+        reason = Die(defect) if self.failure is None else Fail(self.failure(call))
+        return FailCause(Cause((reason, *cause.reasons[1:])))
 
 
 def _result_of(end: AnyExit) -> AnyEffect:
