@@ -177,20 +177,13 @@ def with_stack(work: Callable[[], _R]) -> _R:
 
 def new_stack(work: Callable[[], _R]) -> _R:
     """Return the result of `work` on the stack of a new thread with a copy of the current context."""
-    given: list[_R] = []
-    raised: list[BaseException] = []
+    from concurrent.futures import ThreadPoolExecutor  # usual data needs no new stack
+
     context = copy_context()
 
-    def run() -> None:
+    def run() -> _R:
         _nesting.is_lent = True
-        try:
-            given.append(context.run(work))
-        except BaseException as error:  # the calling thread raises the error again
-            raised.append(error)
+        return context.run(work)
 
-    thread = threading.Thread(target=run, name="fxai-schema-stack", daemon=True)
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
-    return given[0]
+    with ThreadPoolExecutor(1, "fxai-schema-stack") as pool:
+        return pool.submit(run).result()

@@ -36,7 +36,7 @@ from fxai.schema.budget import (
 from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
 from fxai.schema.fault import Fault, SchemaError, found_in, list_values, pointer_of, pointer_to, pointer_tokens
-from fxai.schema.location import MISSING, References, Site, Subschema, absolute, is_reference, value_at
+from fxai.schema.location import AT_SAME_VALUE, MISSING, References, Site, Subschema, absolute, is_reference, value_at
 from fxai.schema.parsing import plain_faults
 from fxai.schema.pattern import compiled_pattern, expansion
 
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from fxai.schema.part import Part
 
 _TYPES: Final = ["array", "boolean", "integer", "null", "number", "object", "string"]
-_AT_SAME_VALUE: Final = frozenset(
-    ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
-)
 _LOOKS_AGAIN: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _AGAIN: Final = 3  # an unevaluated… keyword applies the keywords next to it again, also for the inner values
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -128,7 +125,7 @@ class _DocumentCheck:
             at = pointer + suffix
             if not (is_object(inner) or isinstance(inner, bool)):
                 self.faults.append(Fault(at, "a JSON Schema", found_in(inner)))
-            elif keyword in _AT_SAME_VALUE and not (dialect.ref_alone and "$ref" in schema):
+            elif keyword in AT_SAME_VALUE and not (dialect.ref_alone and "$ref" in schema):
                 self._lead(schema, inner, at, at=at)
 
     def _number(self, schema: object, pointer: str) -> int:

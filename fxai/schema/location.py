@@ -30,12 +30,16 @@ from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
 ANNOTATIONS: Final = frozenset(("title", "description", "default", "examples", "deprecated"))
 """The keywords that describe a value and do not restrict it."""
 
+AT_SAME_VALUE: Final = frozenset(
+    ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
+)
+"""The keywords whose schemas apply to the same value as the schema around them."""
+
 _SILENT: Final = frozenset(
     ("$schema", "$id", "id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary", "readOnly", "writeOnly")
 )
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _NAMES: Final = frozenset(("$id", "id", "$anchor", "$dynamicAnchor"))
-_AT_SAME_VALUE: Final = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"))
 _INDEX: Final = "0|[1-9][0-9]{0,8}"
 _MOST_FOLLOWED: Final = 200  # the maximum number of consecutive references, and of levels of schemas
 
@@ -258,7 +262,7 @@ class References:
                 with suppress(SchemaError):
                     own = dialect_of(schema, own)
                 base = self._name(Site(pointer, schema), base, own)
-            around = () if outer is None or keyword not in _AT_SAME_VALUE else (outer.schema, *outer.around)
+            around = () if outer is None or keyword not in AT_SAME_VALUE else (outer.schema, *outer.around)
             inside = (*subschemas(schema, own),)
             found = self.known[id(schema)] = Subschema(pointer, schema, own, base, inside, keyword, around)
             yield found
@@ -414,7 +418,7 @@ class DocumentReader:
             hidden = self.dialect.ref_alone and "$ref" in site
             if not hidden:
                 found[site.key] = site
-                pending += reversed([*_branches(site, "allOf")])
+                pending += [site.under("allOf", index) for index in reversed(range(len(site.get("allOf", ()))))]
             for keyword in ("$dynamicRef", "$recursiveRef"):
                 if keyword in site:
                     raise LocationError(site.pointer, keyword, "the target depends on the validation, so use $ref")
@@ -448,13 +452,7 @@ class DocumentReader:
                     names.add(f"{site.pointer}/{keyword}")  # marks other properties
             if "$ref" in site:
                 pending.append(self.follow(site))
-            for keyword in ("allOf", "anyOf", "oneOf"):
-                pending += _branches(site, keyword)
-            pending += [site.under(keyword) for keyword in ("if", "then", "else", "not") if keyword in site]
-            for keyword in ("dependentSchemas", "dependencies"):
-                pending += [site.under(keyword, name) for name in site.get(keyword, {})]
+            for keyword, at, inner in subschemas(site.schema, self.dialect):
+                if keyword in AT_SAME_VALUE and keyword in site:
+                    pending.append(Site(site.pointer + at, inner))
         return names
-
-
-def _branches(site: Site, keyword: str) -> Iterator[Site]:
-    return (site.under(keyword, index) for index in range(len(site.get(keyword, ()))))
