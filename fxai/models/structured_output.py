@@ -349,7 +349,7 @@ class AnswerWriter:
         member = None if node is None or node.members is None else node.members.get(str(key))
         if member is None:
             return None, None, False
-        return member.back, None if member.null else _resolve(member.node), member.is_nulled
+        return member.back, None if member.null else _resolve(member.node), member.drops_null
 
     def _write_key(self, key: str | int) -> None:
         level = self._levels[-1] if self._levels else None

@@ -134,6 +134,8 @@ class Node(msgspec.Struct, frozen=True, eq=False):
     """The items of an array that stays an array, or None."""
     members: Mapping[str, Property] | None = None
     """The members of an object without other properties, or None."""
+    rewrites: bool = False
+    """True if `back` changes instances of the strict schema, and not only nulls that the schema refuses."""
     target: Callable[[], Node] | None = None
     """A function that returns the target of a reference, or None."""
 
@@ -165,17 +167,24 @@ class Property(NamedTuple):
         null: The name in the object `{null: true}` that represents a real null. Empty if no object represents it.
         absent: True if an optional property is also optional in the strict schema. Otherwise, null means that the
             property is absent.
+        takes_null: True if the value of the property can be null. fxai uses it only if `absent` is True.
     """
 
     node: Node
     optional: bool = False
     null: str = ""
     absent: bool = False
+    takes_null: bool = False
 
     @property
     def is_nulled(self) -> bool:
         """True if null means in the strict schema that the property is absent."""
         return self.optional and not self.absent
+
+    @property
+    def drops_null(self) -> bool:
+        """True if a null means that the property is absent, also if the strict schema refuses it."""
+        return self.optional and not (self.absent and self.takes_null)
 
     @property
     def schema(self) -> JsonObject:
@@ -217,9 +226,10 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
     schemas = {name: member.schema for name, member in members.items()}
     schemas |= {} if rest is None else {rest[0]: rest[1].schema}
     schema = closed_object(schemas, optional={name for name, member in members.items() if member.absent})
-    if rest is None and not any(member.is_nulled or member.node.back for member in members.values()):
+    if rest is None and not any(member.drops_null or member.node.back for member in members.values()):
         return Node(schema)
-    ways = {name: (member.back, member.is_nulled) for name, member in members.items()}
+    rewrites = rest is not None or any(member.is_nulled or member.node.rewrites for member in members.values())
+    ways = {name: (member.back, member.drops_null) for name, member in members.items()}
     unknown: tuple[Way, bool] = (None, False)
 
     def back(value: object) -> object:
@@ -242,7 +252,7 @@ def object_node(members: Mapping[str, Property], rest: tuple[str, Node] | None) 
         found = {name: member.forth(name in value, value.get(name)) for name, member in there.items()}
         return found if rest is None else {**found, rest[0]: lead(rest[1].forth, others)}
 
-    return Node(schema, back, forth, members=members if rest is None else None)
+    return Node(schema, back, forth, members=members if rest is None else None, rewrites=rewrites)
 
 
 def _unrest(found: JsonObject, rest: tuple[str, Node], members: Mapping[str, Property]) -> JsonObject:
@@ -271,7 +281,7 @@ def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
         return [{"0": name, "1": lead(value.forth, item)} for name, item in mapping.items()]
 
     pair = closed_object({"0": key.schema, "1": value.schema}, note=_TUPLE)
-    return Node({"type": "array", "items": pair, **bounds}, back, forth, _PAIRS)
+    return Node({"type": "array", "items": pair, **bounds}, back, forth, _PAIRS, rewrites=True)
 
 
 def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
@@ -289,7 +299,7 @@ def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
             raise NoFormError("the value must be an array")
         return [way_forth(one) for one in value]
 
-    return Node(schema, back, forth, item=item)
+    return Node(schema, back, forth, item=item, rewrites=item.rewrites)
 
 
 def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
@@ -312,7 +322,7 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
     members: JsonObject = {str(index): item.schema for index, item in enumerate(items)}
     if rest is not None:
         members[REST] = rest.schema
-    return Node(closed_object(members), back, forth, _TUPLE)
+    return Node(closed_object(members), back, forth, _TUPLE, rewrites=True)
 
 
 def closed_object(members: Mapping[str, object], note: str = "", optional: Container[str] = ()) -> JsonObject:
@@ -350,4 +360,4 @@ def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
     known = nodes.get(name)
     if known is not None and known.back is None:
         return Node(schema)
-    return Node(schema, back, forth, target=lambda: nodes[name])
+    return Node(schema, back, forth, rewrites=known is None or known.rewrites, target=lambda: nodes[name])

@@ -94,7 +94,7 @@ class Transformer:
         node = self.transform((self.reader.root,), "")
         overlaps = Overlaps(self.nodes)
         for at, nodes in () if self.unsupported else self._unions:
-            pairs = ((one, other) for one, other in combinations(nodes, 2) if one.back or other.back)
+            pairs = ((one, other) for one, other in combinations(nodes, 2) if one.rewrites or other.rewrites)
             if any(overlaps.may(one.schema, other.schema) for one, other in pairs):
                 self.unsupported[UnsupportedFeature(at, "anyOf", _AMBIGUOUS)] = None
         if node is None or "$ref" not in node.schema:
@@ -256,7 +256,7 @@ class Transformer:
         return self._any([node.with_words() for node in nodes], at).with_checks(asides)
 
     def _any(self, nodes: Sequence[Node], at: str) -> Node:
-        if any(node.back is not None for node in nodes):
+        if any(node.rewrites for node in nodes):
             self._unions.append((at, nodes))
         distinct = list({_SORTED(node.schema): node for node in reversed(nodes)}.values())[::-1]
         return distinct[0] if len(distinct) == 1 else any_node(distinct, self.nodes)
@@ -544,8 +544,11 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, requi
 
 def _optional(node: Node, location: Location, to: Transformer) -> Property:
     """Create an optional property. If the provider requires all properties, null means that the property is absent."""
-    if not to.rules.all_required or not location or not to.takes_null(location):
-        return Property(node, optional=True, absent=not to.rules.all_required)
+    takes_null = not location or to.takes_null(location)
+    if not to.rules.all_required:
+        return Property(node, optional=True, absent=True, takes_null=takes_null)
+    if not location or not takes_null:
+        return Property(node, optional=True)
     defaults = [site.get("default") for site in to.reader.together(location) if "default" in site]
     null = to.null
     if not null:

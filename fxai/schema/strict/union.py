@@ -18,6 +18,7 @@ from fxai.schema.budget import MAX_LOCATIONS, Work, descend
 from fxai.schema.data import JsonObject, identity
 from fxai.schema.fault import kind_in
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.parsing import holds_nested
 from fxai.schema.strict.node import DEFS, Node, NoFormError, lead, map_text
 
 
@@ -56,6 +57,12 @@ class Fit:
         """Return True if a value is an instance of the branch."""
         return self.may(value) and not self._whole.validate(value)
 
+    def once_read(self, value: object) -> bool:
+        """Return True if a value is an instance of the branch after fxai parses the JSON text in it."""
+        from fxai.schema.nested_text import read_texts  # only an invalid value needs this import
+
+        return not self._whole.validate(read_texts(self._whole, value)[0])
+
 
 def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
     """Create the node of a union. The first branch whose schema accepts a value converts the value."""
@@ -69,7 +76,11 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         for branch, fit in possible:
             if len(possible) == 1 or fit(value):
                 return lead(branch.back, value)
-        return value if possible else map_text(value, back)
+        if not possible:
+            return map_text(value, back)
+        # The branch that accepts the value after fxai parses its JSON text, if only one branch does.
+        fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
+        return lead(fitting[0].back, value) if len(fitting) == 1 else value
 
     def forth(value: object) -> object:
         for branch, fit in choices:
@@ -81,7 +92,7 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
                 return candidate
         raise NoFormError("the value matches none of the alternatives")
 
-    return Node(schema, back, forth)
+    return Node(schema, back, forth, rewrites=any(branch.rewrites for branch in branches))
 
 
 _NUMBERS: Final = frozenset(("integer", "number"))

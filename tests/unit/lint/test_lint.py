@@ -148,7 +148,7 @@ CASES: list[tuple[str, list[Tool[Any, Any, Any]], list[Found]]] = [
         [raw(described(x={"type": "object", "properties": {"a": {"const": 1}}, "anyOf": [{"required": ["a"]}]}))],
         [],
     ),
-    ("required by pattern", [raw({**PATTERNED, "required": ["b"]})], []),
+    ("required by pattern", [raw({**PATTERNED, "required": ["b"]})], [("strict-impossible", "/parameters")]),
     ("required of any", [raw({"type": "object", "required": ["b"]})], [("strict-impossible", "/parameters")]),
     ("default", [prop(type="string", default=None)], [("default-misfit", f"{X}/default")]),
     ("default by reference", [raw(REFERRING)], [("default-misfit", f"{X}/default")]),
