@@ -113,7 +113,7 @@ USAGE: Final = {
     "gen_ai.usage.cache_write.input_tokens": "Input that was written to a provider's cache.",
     "gen_ai.usage.reasoning.output_tokens": "Output for reasoning.",
 }
-"""The counters over all requests, by the attributes of one request, which have the order of the fields of `Usage`."""
+"""The counters over all requests, by the names of the attributes of one request."""
 
 _FINISH_REASONS: Final[Mapping[FinishReason, str]] = {
     "tool-calls": "tool_call",
@@ -297,8 +297,9 @@ def fail(operation: Operation, cause: Cause[object]) -> Attributes:
 
 def usage_attributes(usage: Usage) -> dict[str, int]:
     """Return the token counts of the provider, and omit unknown counts."""
-    counts = zip(USAGE, msgspec.structs.astuple(usage), strict=True)
-    return {name: count for name, count in counts if count is not None}
+    cached, written = usage.cached_input_tokens, usage.cache_write_input_tokens
+    counts = usage.input_tokens, usage.output_tokens, cached, written, usage.reasoning_tokens
+    return {name: count for name, count in zip(USAGE, counts, strict=True) if count is not None}
 
 
 def usage_of(value: Any) -> Usage | None:

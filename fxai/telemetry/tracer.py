@@ -363,8 +363,8 @@ class _Traced(msgspec.Struct, eq=False):
 
     def _measure(self, span: Span, exit_: Exit[object, object], found: Attributes, duration: str, took: float) -> None:
         histograms, operation, context = self.tracer.instruments.histograms, self.operation, self.context
-        every = {**self.data.attributes, **found}
-        attributes = {name: every[name] for name in _OF_METRICS & every.keys()}
+        every = self.data.attributes | found
+        attributes = {name: value for name, value in every.items() if name in _OF_METRICS}
         histograms[duration].record(took, attributes, context)
         if self.first is not None:
             histograms[convention.FIRST_PART_METRIC].record(self.first, attributes, context)
