@@ -319,12 +319,14 @@ def _write_copy(path: Path, content: bytes, mode: int) -> Generator[Path]:
     copy = _copy_of(path)
     descriptor = _create_copy(copy)
     try:
-        if sys.platform != "win32":
-            os.fchmod(descriptor, mode)  # the umask can have removed permissions of the owner
-        write_all(descriptor, content)
-        os.fsync(descriptor)
-        if sys.platform == "win32":
-            os.close(descriptor)
+        try:
+            if sys.platform != "win32":
+                os.fchmod(descriptor, mode)  # the umask can have removed permissions of the owner
+            write_all(descriptor, content)
+            os.fsync(descriptor)
+        finally:
+            if sys.platform == "win32":  # which moves and removes only closed files
+                os.close(descriptor)
         yield copy
     finally:
         if sys.platform == "win32":
