@@ -44,7 +44,7 @@ def _number(schema: JsonObject, keyword: str) -> float | None:
 def number_contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield contradictions between the bounds of numbers."""
     given = _number(schema, "multipleOf")
-    step = _exact(given) if given is not None and given > 0 else None
+    step = Fraction(repr(given)) if given is not None and given > 0 else None
     if schema.get("type") == "integer":  # the valid numbers are the integers among the multiples
         step = Fraction(1) if step is None else Fraction(step.numerator)
     for least, most in product(("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
@@ -58,17 +58,12 @@ def number_contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
         elif low == high and (no_low or no_high):
             yield least, f"no number is between {least} {low} and {most} {high}"
         elif step is not None:
-            start, end = _exact(low), _exact(high)
+            start, end = Fraction(repr(low)), Fraction(repr(high))  # the exact decimal values as written
             first = math.ceil(start / step) * step
             first += step if first == start and no_low else 0
             if first > end or (first == end and no_high):
                 what = "integer" if step == 1 else f"multiple of {step if step.denominator == 1 else float(step)}"
                 yield least, f"no {what} is between {least} {low} and {most} {high}"
-
-
-def _exact(number: float) -> Fraction:
-    """Return the exact decimal value of the number as written."""
-    return Fraction(repr(number))
 
 
 def size_contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
@@ -108,7 +103,6 @@ def value_contradictions(schema: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _types_of(schema: Any) -> list[str]:
-    """Return the names in the `type` of a schema."""
     types = schema.get("type") if is_object(schema) else None
     return [] if types is None else [str(name) for name in (types if is_array(types) else [types])]
 
