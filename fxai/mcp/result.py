@@ -53,10 +53,6 @@ class CallResult(msgspec.Struct, frozen=True):
     flaws: tuple[str, ...] = ()
     """The differences from the protocol, one sentence each."""
 
-    @override
-    def __hash__(self) -> int:
-        return hash((CallResult, len(self.content), self.is_error))
-
 
 def count_contents(result: Mapping[str, Any]) -> int:
     """Return the number of content blocks of a result."""

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Final, Literal, cast, final
 
 import msgspec
-from typing_extensions import override
 
 from fxai.messages.calls import Pending
 from fxai.messages.message import ToolApprovalResponsePart, ToolContent
@@ -208,10 +207,6 @@ class Answers(msgspec.Struct, frozen=True):
     calls: frozenset[str] = frozenset()
     """The ids of the answered calls."""
     message: UIMessage | None = None
-
-    @override
-    def __hash__(self) -> int:
-        return hash(self.calls)
 
 
 def read_answers(

@@ -240,8 +240,6 @@ class MessageBuilder:
         self._note(part)
         return part
 
-    # -- the message
-
     # -- steps, text, attachments
 
     def _start_text(self, chunk: Chunk) -> None:
