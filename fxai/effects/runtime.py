@@ -142,7 +142,7 @@ class Runtime(Generic[_R_contra]):
     def __init__(self, context: AnyContext, scope: Scope | None = None) -> None:
         self._context = context
         self._enclosure: Enclosure | None = context.find(Enclosure)
-        self._scope = scope
+        self._scope = scope or Scope()
 
     def _enclose(self, effect: EffectOf[_A, _E, _R_contra | None]) -> EffectOf[_A, _E, _R_contra | None]:
         """Return the effect, wrapped by the code that the layers put around each program.
@@ -150,14 +150,11 @@ class Runtime(Generic[_R_contra]):
         Raises:
             RuntimeError: If the block of `runtime` has ended.
         """
-        if self._scope is not None and self._scope.closed:
+        if self._scope.closed:
             raise RuntimeError(
                 "this Runtime has ended and has released its services. Run programs inside `async with runtime(layer)`."
             )
-        if self._enclosure is None:
-            return effect
-        enclosed: EffectOf[_A, _E, _R_contra | None] = self._enclosure.around(effect)
-        return enclosed
+        return effect if self._enclosure is None else self._enclosure.around(effect)
 
     async def run(self, effect: EffectOf[_A, _E, _R_contra | None]) -> _A:
         """Run `effect` in the current task with these services and return its value. Raise errors like `run_async`.
@@ -165,10 +162,11 @@ class Runtime(Generic[_R_contra]):
         Raises:
             RuntimeError: If the block of `runtime` has ended.
         """
-        enclosed = self._enclose(effect)
+        if self._scope.closed or self._enclosure is not None:  # usually neither
+            effect = self._enclose(effect)
         fiber = Fiber(self._context, has_task=True)
         try:
-            pending = fiber.step(enclosed, None, None)
+            pending = fiber.step(effect, None, None)
             end: Exit[_A, _E] = fiber.finish() if pending is None else await fiber.drive(pending)
         except BaseException as raised:
             report(raised)
