@@ -346,11 +346,11 @@ def test_a_tool_of_the_providers_that_is_strict_counts_once() -> None:
 
 def test_what_a_schema_costs_is_counted_at_every_depth() -> None:
     """Optional properties and unions in members, items, definitions and branches."""
-    inner = {"type": "object", "properties": {"b": {"type": ["string", "null"]}}}
+    inner, same = ({"type": "object", "properties": {"b": {"type": ["string", "null"]}}} for _ in range(2))
     union = {"anyOf": [inner, {"type": "null"}]}
 
     assert cost_of({"type": "object", "properties": {"a": union}, "required": ["a"]}) == Cost(1, 1, 2)
-    assert cost_of({"allOf": [inner], "$defs": {"c": {"type": "array", "items": inner}}}) == Cost(1, 2, 2)
+    assert cost_of({"allOf": [inner], "$defs": {"c": {"type": "array", "items": same}}}) == Cost(1, 2, 2)
 
 
 def test_optional_parameters_and_unions_are_counted_over_all_tools() -> None:
