@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import sqlite3
+import sys
 from pathlib import Path
 
 import dbos
+import pytest
 from dbos import DBOSClient
 
 import fxai
@@ -50,6 +53,10 @@ def test_private_names_are_found(tmp_path: Path) -> None:
     assert len(_FILES) >= 3
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42),
+    reason="the clock of DBOS needs SQLite 3.42 on Python 3.12 and later",
+)
 def test_the_tools_of_dbos_see_the_jobs(tmp_path: Path) -> None:
     """Jobs are workflows: a client of DBOS lists them, cancels one, and lets it wait again."""
     location = tmp_path / "jobs.db"
