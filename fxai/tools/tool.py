@@ -413,8 +413,8 @@ class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co
     def __init__(self, function: Callable[_Q, _A_co], options: FunctionOptions, scope: Mapping[str, Any]) -> None:
         """Read the function. If an annotation names an undefined type, read the function at its first use."""
         self.__wrapped__ = function
-        self.__fx_options__ = options
-        self.__fx_scope__ = scope  # the local names for the annotations
+        self.__fx_options__: FunctionOptions = options
+        self.__fx_scope__: Mapping[str, Any] = scope  # the local names for the annotations
         self.__fx_call__: Callable[..., Any] | None = None
         self.__fx_signature__: Signature | None = None
         self.__fx_made__: AnyTool | None = None
