@@ -57,19 +57,21 @@ _LEFT_BEHIND: Final = "the handler of %r still runs %s s after its call was canc
 
 @final
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """The workers that run the calls of a tool, and the number of concurrent calls.
-
-    Attributes:
-        resources: Amounts that a call reserves of the resources of its worker, by name, such as `{"GPU": 1}`. You
-            declare them with `fxai worker --resource GPU=1`. Default: none.
-        concurrency: Maximum number of calls of this layer on the cluster. Further calls wait in the program, in order.
-            Default: None, which is no limit. For a limit over all programs, use resources.
-        priority: Priority. If workers are busy, calls with a higher priority run first. Default: 0.
-    """
+    """The workers that run the calls of a tool, and the number of concurrent calls."""
 
     resources: Mapping[str, float] = MappingProxyType({})
+    """Amounts that a call reserves of the resources of its worker, by name, such as `{"GPU": 1}`.
+
+    You declare them with `fxai worker --resource GPU=1`. Default: none.
+    """
     concurrency: int | None = None
+    """Maximum number of calls of this layer on the cluster.
+
+    Further calls wait in the program, in order. Default: None, which is no limit. For a limit over all programs, use
+    resources.
+    """
     priority: int = 0
+    """Priority. If workers are busy, calls with a higher priority run first. Default: 0."""
 
     def __post_init__(self) -> None:
         if any(amount <= 0 for amount in self.resources.values()):

@@ -62,34 +62,38 @@ _LOG: Final = logging.getLogger("fxai.distributed")
 
 @final
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a worker. A worker of a work queue ignores `resources`, `name`, `host`, and `security`.
-
-    Attributes:
-        targets: Tools with their handlers, as `module:name`. The worker loads and builds them before it accepts calls.
-            A Dask worker loads other targets at their first call. A worker of a work queue runs only these targets.
-        threads: Maximum number of concurrent calls. Default: 16. The handlers share one event loop.
-        resources: Amounts that calls can reserve, by name, such as `{"GPU": 1}`.
-        name: Name of the worker in the cluster. Default: its address.
-        host: Address to listen on. Default: the address from which this machine reaches the scheduler.
-        security: TLS certificates, as a `distributed.Security`.
-        seconds: Seconds to wait for the scheduler. Default: 10.
-        grace: Seconds that running calls have to finish after the worker is cancelled. Default: 30.
-        retention: For a work queue: seconds after which the worker removes a finished call that its program or run has
-            not removed. Default: 30 days.
-        wrap: Function that receives the layer of each target and returns the layer to build, such as
-            `fxai.telemetry.trace`. Default: None, which builds the layers unchanged.
-    """
+    """Options of a worker. A worker of a work queue ignores `resources`, `name`, `host`, and `security`."""
 
     targets: tuple[str, ...] = ()
+    """Tools with their handlers, as `module:name`.
+
+    The worker loads and builds them before it accepts calls. A Dask worker loads other targets at their first call. A
+    worker of a work queue runs only these targets.
+    """
     threads: int = 16
+    """Maximum number of concurrent calls. Default: 16. The handlers share one event loop."""
     resources: Mapping[str, float] = MappingProxyType({})
+    """Amounts that calls can reserve, by name, such as `{"GPU": 1}`."""
     name: str | None = None
+    """Name of the worker in the cluster. Default: its address."""
     host: str | None = None
+    """Address to listen on. Default: the address from which this machine reaches the scheduler."""
     security: Security | None = None
+    """TLS certificates, as a `distributed.Security`."""
     seconds: float = 10.0
+    """Seconds to wait for the scheduler. Default: 10."""
     grace: float = 30.0
+    """Seconds that running calls have to finish after the worker is cancelled. Default: 30."""
     wrap: Callable[[AnyLayer], AnyLayer] | None = None
+    """Function that receives the layer of each target and returns the layer to build, such as `fxai.telemetry.trace`.
+
+    Default: None, which builds the layers unchanged.
+    """
     retention: float = 30 * 86_400.0
+    """For a work queue: seconds after which the worker removes a finished call that its program or run has not removed.
+
+    Default: 30 days.
+    """
 
     def __hash__(self) -> int:
         return hash((self.targets, self.threads, self.name, self.host))

@@ -33,21 +33,18 @@ from fxai.tools.tool import AnyTool
 
 @final
 class Provider(msgspec.Struct, frozen=True):
-    """The limits of a provider.
-
-    Attributes:
-        name: The name of the provider.
-        strict: The rules for schemas in strict mode.
-        apis: The rules of its APIs for every tool of a request.
-        most_marks: Maximum number of cache marks in a request. None if requests contain no marks.
-        tool_search: Prefix of the ids of its tools that find deferred tools.
-    """
+    """The limits of a provider."""
 
     name: str
+    """The name of the provider."""
     strict: StrictRules
+    """The rules for schemas in strict mode."""
     apis: tuple[RequestRules, ...]
+    """The rules of its APIs for every tool of a request."""
     most_marks: int | None = None
+    """Maximum number of cache marks in a request. None if requests contain no marks."""
     tool_search: str = ""
+    """Prefix of the ids of its tools that find deferred tools."""
 
     @property
     def names(self) -> NameRule:
@@ -160,23 +157,20 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "error")
 
 @final
 class Finding(msgspec.Struct, frozen=True):
-    """A problem that a rule found.
-
-    Attributes:
-        code: The code of the rule.
-        severity: `error`, `warning`, or `info`.
-        tool: The name of the tool. None if the problem concerns no single tool.
-        pointer: JSON pointer into the tool in `fxai tools --json`. An empty string means the whole tool.
-        message: The problem, on one line without a period.
-        remedy: The action that solves the problem, in sentences on one line.
-    """
+    """A problem that a rule found."""
 
     code: str
+    """The code of the rule."""
     severity: Severity
+    """`error`, `warning`, or `info`."""
     tool: str | None
+    """The name of the tool. None if the problem concerns no single tool."""
     pointer: str
+    """JSON pointer into the tool in `fxai tools --json`. An empty string means the whole tool."""
     message: str
+    """The problem, on one line without a period."""
     remedy: str
+    """The action that solves the problem, in sentences on one line."""
 
     @property
     def location(self) -> str:
@@ -201,17 +195,14 @@ def at_least(severity: Severity, least: Severity) -> bool:
 
 @final
 class Rule(msgspec.Struct, frozen=True):
-    """A rule of `fxai check`.
-
-    Attributes:
-        code: The code of the rule.
-        severity: The severity of its findings, unless a finding sets another severity.
-        states: The problem that it finds, as a sentence.
-    """
+    """A rule of `fxai check`."""
 
     code: str
+    """The code of the rule."""
     severity: Severity
+    """The severity of its findings, unless a finding sets another severity."""
     states: str
+    """The problem that it finds, as a sentence."""
 
     def finding(
         self, tool: str | None, pointer: str, message: str, remedy: str, severity: Severity | None = None

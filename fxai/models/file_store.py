@@ -50,25 +50,22 @@ _MARGIN: Final = timedelta(minutes=10)  # fxai uploads a file again if it expire
 
 @final
 class UploadedFile(msgspec.Struct, frozen=True):
-    """A file at a provider.
-
-    Attributes:
-        id: The file id.
-        name: The name of the file.
-        media_type: The media type from the upload, from the provider, or from the extension of the name.
-        size: The number of bytes, or None if the provider does not state it.
-        created: The time of the upload.
-        expires: The time when the provider deletes the file, or None.
-        details: Other data from the provider as JSON values.
-    """
+    """A file at a provider."""
 
     id: str
+    """The file id."""
     name: str
+    """The name of the file."""
     media_type: str
+    """The media type from the upload, from the provider, or from the extension of the name."""
     size: int | None = None
+    """The number of bytes, or None if the provider does not state it."""
     created: datetime | None = None
+    """The time of the upload."""
     expires: datetime | None = None
+    """The time when the provider deletes the file, or None."""
     details: Mapping[str, Any] = {}
+    """Other data from the provider as JSON values."""
 
     @property
     def part(self) -> FilePart:

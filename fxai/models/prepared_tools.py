@@ -90,17 +90,14 @@ class PreparationError(ValueError):
 
 @final
 class Toolset(msgspec.Struct, frozen=True):
-    """A tool that a provider shows to the model as multiple tools, each for a kind of action.
-
-    Attributes:
-        wire: The provider's name of the set.
-        tool: The tool name.
-        field: The parameter of the tool that contains the action. On the wire, it is the name of the call.
-    """
+    """A tool that a provider shows to the model as multiple tools, each for a kind of action."""
 
     wire: str
+    """The provider's name of the set."""
     tool: str
+    """The tool name."""
     field: str = "action"
+    """The parameter of the tool that contains the action. On the wire, it is the name of the call."""
 
 
 @final
@@ -575,19 +572,16 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
 @final
 class UserLocation(Setting, frozen=True, tag_field="type", tag="approximate"):
-    """The approximate location of the user.
-
-    Attributes:
-        city: The city name.
-        country: The two-letter code of ISO 3166-1.
-        region: The region name.
-        timezone: The IANA name, such as `"Europe/Oslo"`.
-    """
+    """The approximate location of the user."""
 
     city: str | None = None
+    """The city name."""
     country: str | None = None
+    """The two-letter code of ISO 3166-1."""
     region: str | None = None
+    """The region name."""
     timezone: str | None = None
+    """The IANA name, such as `"Europe/Oslo"`."""
 
 
 def hosted_tool(

@@ -42,25 +42,22 @@ _KEPT: Final = ("#/$defs/", "#/definitions/")
 
 @final
 class AnswerForm(msgspec.Struct, frozen=True):
-    """The form of an answer: the requested schema and the conversion back. It is immutable and picklable.
-
-    Attributes:
-        asked: The requested schema before its conversion to the strict form.
-        rules: The rules of the provider for strict mode.
-        wrapped: True if the answer is the single member of an object.
-        loose: True if the request contains `asked` unchanged instead of its strict form.
-        tool: The name on the wire of the tool whose parameters are the answer, or None without a tool.
-        parameters: The rules of the API for the parameters of this tool.
-        unsupported: The unsupported features of the schema with locations. Empty if it has a strict form.
-    """
+    """The form of an answer: the requested schema and the conversion back. It is immutable and picklable."""
 
     asked: JsonSchema
+    """The requested schema before its conversion to the strict form."""
     rules: StrictRules
+    """The rules of the provider for strict mode."""
     wrapped: bool = False
+    """True if the answer is the single member of an object."""
     loose: bool = False
+    """True if the request contains `asked` unchanged instead of its strict form."""
     tool: str | None = None
+    """The name on the wire of the tool whose parameters are the answer, or None without a tool."""
     parameters: RequestRules | None = None
+    """The rules of the API for the parameters of this tool."""
     unsupported: tuple[UnsupportedFeature, ...] = ()
+    """The unsupported features of the schema with locations. Empty if it has a strict form."""
 
     @staticmethod
     def of(schema: JsonSchema, rules: StrictRules) -> AnswerForm:

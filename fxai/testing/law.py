@@ -34,19 +34,16 @@ _MOST_VALUES: Final = 10_000  # values that a trial stores for further laws
 
 @final
 class Break(msgspec.Struct, frozen=True):
-    """A counterexample of a law.
-
-    Attributes:
-        value: The data, as a JSON value if possible.
-        where: The location as a JSON pointer. `""` is the whole value.
-        found: The finding at the location.
-        remedy: The remedy.
-    """
+    """A counterexample of a law."""
 
     value: Any
+    """The data, as a JSON value if possible."""
     where: str
+    """The location as a JSON pointer. `""` is the whole value."""
     found: str
+    """The finding at the location."""
     remedy: str
+    """The remedy."""
 
     @property
     def json(self) -> str:
@@ -109,17 +106,14 @@ class TrialOptions(TypedDict, total=False):
 
 @final
 class Trial(msgspec.Struct, frozen=True, eq=False):
-    """The effort for a law, and the data that several laws share.
-
-    Attributes:
-        max_examples: Number of generated examples, rounded up to full batches of at most 10. Default: 100.
-        seed: Seed of the generator, for repeatable data. Default: None, a new seed each time.
-        derandomize: True to generate the same data each time, with any seed. Default: False.
-    """
+    """The effort for a law, and the data that several laws share."""
 
     max_examples: int = 100
+    """Number of generated examples, rounded up to full batches of at most 10. Default: 100."""
     seed: int | None = None
+    """Seed of the generator, for repeatable data. Default: None, a new seed each time."""
     derandomize: bool = False
+    """True to generate the same data each time, with any seed. Default: False."""
     _new_seed: int = msgspec.field(default_factory=lambda: randbits(64))
     _drawn: dict[tuple[SearchStrategy[Any], int], list[Any]] = msgspec.field(default_factory=dict[Any, list[Any]])
 

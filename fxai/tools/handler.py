@@ -518,21 +518,18 @@ def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
 
 
 class HandlerError(TypeError):
-    """An error for handlers that do not match the tools. A tool has no handler or two, or a handler has no tool.
-
-    Attributes:
-        missing: The names of the tools without a handler.
-        doubled: The names of the tools with two handlers.
-        extra: The names of the tools that have a handler but do not belong to the toolkit.
-    """
+    """An error for handlers that do not match the tools. A tool has no handler or two, or a handler has no tool."""
 
     def __init__(
         self, message: str, *, missing: Sequence[str] = (), doubled: Sequence[str] = (), extra: Sequence[str] = ()
     ) -> None:
         super().__init__(message)
         self.missing: tuple[str, ...] = tuple(missing)
+        """The names of the tools without a handler."""
         self.doubled: tuple[str, ...] = tuple(doubled)
+        """The names of the tools with two handlers."""
         self.extra: tuple[str, ...] = tuple(extra)
+        """The names of the tools that have a handler but do not belong to the toolkit."""
 
 
 def check_handlers(
