@@ -297,8 +297,8 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     if not TYPE_CHECKING:
 
         @classmethod
-        def __class_getitem__(cls, _: Any) -> Any:
-            return cls  # only checkers use subscripts, so `Effect[int, E, R]` stays this class
+        def __class_getitem__(cls, arguments: Any) -> Any:
+            return GenericAlias(cls, arguments)  # any number of arguments, unlike `Generic`
 
 
 AnyEffect: TypeAlias = EffectOf[Any, Any, Any]

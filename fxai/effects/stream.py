@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from types import TracebackType
+from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeAlias, cast, final, overload
 
 from returns.maybe import Maybe
@@ -64,8 +64,8 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     if not TYPE_CHECKING:
 
         @classmethod
-        def __class_getitem__(cls, _: Any) -> Any:
-            return cls  # only checkers use subscripts
+        def __class_getitem__(cls, arguments: Any) -> Any:
+            return GenericAlias(cls, arguments)  # any number of arguments, unlike `Generic`
 
         __contains__ = __format__ = __str__ = refuse_as_value
     if not MYPY:

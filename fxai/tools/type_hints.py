@@ -24,7 +24,7 @@ from collections.abc import (
 )
 from dataclasses import is_dataclass
 from functools import partial
-from types import FrameType, GenericAlias, NoneType, UnionType
+from types import FrameType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Never, Union, final, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -48,29 +48,6 @@ from fxai.schema.json_schema import JsonSchema
 WRITTEN = "__fx_written__"
 """The attribute of a wrapper that contains the original function."""
 _FROM_PYTHON = "fxai."
-
-
-class _Kept:
-    """A placeholder for a class whose type arguments exist only for checkers. It keeps them at run time."""
-
-    def __class_getitem__(cls, arguments: Any) -> Any:
-        return GenericAlias(cls, arguments)
-
-
-class _Effect(_Kept):
-    pass
-
-
-class _Stream(_Kept):
-    pass
-
-
-_KEPT: tuple[tuple[Any, Any], ...] = ((EffectOf, _Effect), (StreamOf, _Stream))
-
-
-def class_of(origin: Any) -> Any:
-    """Return the real class for the origin of a hint from `hints_of`."""
-    return next((cls for cls, stand in _KEPT if origin is stand), origin)
 
 
 def innermost(f: Callable[..., Any]) -> Any:
@@ -107,9 +84,7 @@ def hints_of(f: Callable[..., Any], around: Mapping[str, Any]) -> dict[str, Any]
     function = innermost(f)
     globals_: dict[str, Any] = getattr(function, "__globals__", {})
     local = {**_closed_over(function), **around}
-    scope = {**globals_, **local}
-    kept = {name: stand for name, value in scope.items() for erased, stand in _KEPT if value is erased}
-    return get_type_hints(function, globals_, {**local, **kept}, include_extras=True)
+    return get_type_hints(function, globals_, local, include_extras=True)
 
 
 def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
@@ -143,7 +118,7 @@ def _services(hint: Any, *, needed: bool = False) -> Iterator[Any]:
         if key is not None and hint is not Scope:
             yield key()
         return
-    origin, arguments = class_of(get_origin(hint)), get_args(hint)
+    origin, arguments = get_origin(hint), get_args(hint)
     if origin in (EffectOf, StreamOf, Gen):
         yield from _services(arguments[2] if len(arguments) > 2 else None, needed=True)
         return
@@ -279,7 +254,7 @@ def _taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     if origin is _ANNOTATED:
         inner, arguments = _taken_apart(get_args(hint)[0])
         return (inner, arguments) if inner in _PAIRS else (hint, ())
-    return (class_of(hint), ()) if origin is None else (class_of(origin), get_args(hint))
+    return (hint, ()) if origin is None else (origin, get_args(hint))
 
 
 def _pair(hint: Any, name: str, success: Any = msgspec.UNSET) -> tuple[Any, Any] | None:
@@ -289,8 +264,8 @@ def _pair(hint: Any, name: str, success: Any = msgspec.UNSET) -> tuple[Any, Any]
         if success is not msgspec.UNSET:
             return success, Never
         raise SchemaError(
-            f"function {name!r}: the return annotation has no types at run time. Start its module with "
-            "`from __future__ import annotations`, or pass success=… and failure=…."
+            f"function {name!r}: the return annotation contains no types. Write them in brackets, such as "
+            "`Result[int, str]`, or pass success=… and failure=…."
         )
     if origin in _PAIRS:
         return arguments[0], arguments[1] if len(arguments) > 1 else Never

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, get_args, get_origin
 
 import pytest
 from returns.result import Failure, Success
@@ -18,7 +18,9 @@ from fxai.effects import (
     EffectOf,
     Fail,
     Failed,
+    Gen,
     Interrupt,
+    Stream,
     Succeeded,
     Tag,
     Timeout,
@@ -326,7 +328,9 @@ def test_waiting_gives_the_value_and_what_is_raised_is_a_defect(backend: Backend
     assert ending_of(fx.run_exit(fx.wait(broken), backend=backend)) == "defect"
 
 
-def test_subscripts_are_for_checkers_only() -> None:
-    """`Effect[int, E]` at run time is the class, so annotations cost nothing."""
-    assert Effect[int, Lost] is EffectOf
-    assert isinstance(fx.succeed(1), EffectOf)
+@every("hint", [Effect, Stream, Gen])
+def test_a_hint_keeps_its_types_at_run_time(hint: Any) -> None:
+    """A hint accepts any number of types, because those with defaults can be missing."""
+    assert get_origin(hint[int, Lost]) is hint
+    assert get_args(hint[int, Lost]) == (int, Lost)
+    assert get_args(hint[int]) == (int,)

@@ -512,10 +512,11 @@ def test_a_bound_method_is_a_function() -> None:
     assert _called(made, {"by": 4}).result == 5
 
 
-def test_a_generators_types_are_kept_where_annotations_are_no_text() -> None:
-    """`Gen[...]` keeps success and failure in a module without `from __future__ import annotations`."""
-    names: dict[str, Any] = {"Gen": Gen, "tool": tool}
-    source = "@tool\ndef weather(city: str) -> Gen[float, str]:\n    return 21.0\n    yield"
+@every("hint", [Effect, Stream, Gen])
+def test_types_are_kept_where_annotations_are_no_text(hint: Any) -> None:
+    """A hint keeps success and failure in a module without `from __future__ import annotations`."""
+    names: dict[str, Any] = {"Hint": hint, "tool": tool}
+    source = "@tool\ndef weather(city: str) -> Hint[float, str]:\n    return 21.0\n    yield"
     exec(compile(source, "<weather>", "exec", dont_inherit=True), names)
     found = names["weather"].tool
     assert (found.success, found.failure) == (Schema.of(float), Schema.of(str))

@@ -103,11 +103,11 @@ def test_given_types_take_the_place_of_the_annotation() -> None:
 @every(
     ("hint", "said"),
     [
-        (EFFECT, "has no types at run time.* or pass success=… and failure=…"),
-        (STREAM, "has no types at run time"),
-        (GEN, "has no types at run time"),
-        (Generator, "has no types at run time"),
-        (Result, "has no types at run time"),
+        (EFFECT, "contains no types.* or pass success=… and failure=…"),
+        (STREAM, "contains no types"),
+        (GEN, "contains no types"),
+        (Generator, "contains no types"),
+        (Result, "contains no types"),
         (int | Result[str, str], "a union of a bare success and another form. Return a Result in each case"),
         (Generator[int, None, None], "must yield effects, got <class 'int'>. Annotate it with Gen"),
         (Maybe[int], "a Maybe. Return a Result"),
