@@ -20,13 +20,13 @@ from collections.abc import Callable, Container, Iterable
 from typing import Any, Literal, TypeAlias, cast, final
 
 import msgspec
-from returns.result import Success
 
 from fxai.effects.effect import EffectOf, Sync
 from fxai.effects.layer import LayerOf
 from fxai.effects.service import Service
 from fxai.messages.message import UserMessage
 from fxai.messages.prompt import Prompt, PromptInput
+from fxai.messages.wire import unwrap_or_raise
 
 OnJoin: TypeAlias = "Callable[[tuple[InboxMessage, ...]], EffectOf[None] | None]"
 """A function that receives the messages that joined a run. It returns None or an effect to run."""
@@ -209,13 +209,9 @@ def encode_messages(messages: Iterable[InboxMessage]) -> Any:
 def decode_messages(data: Any) -> tuple[InboxMessage, ...]:
     """Return the messages in JSON values. Raise `ValueError` if the values are invalid."""
     try:
-        return tuple(InboxMessage(_read(prompt), delivery, id_) for delivery, id_, prompt in data)
+        return tuple(
+            InboxMessage(user_messages(unwrap_or_raise(Prompt.from_data(prompt))), delivery, id_)
+            for delivery, id_, prompt in data
+        )
     except (TypeError, ValueError) as error:
         raise ValueError(f"invalid messages of an inbox: {error}") from None
-
-
-def _read(data: Any) -> tuple[UserMessage, ...]:
-    read = Prompt.from_data(data)
-    if not isinstance(read, Success):
-        raise ValueError(str(read.failure()))
-    return user_messages(read.unwrap())

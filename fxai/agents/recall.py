@@ -24,7 +24,6 @@ from itertools import islice
 from typing import Any, Final, TypeVar, final
 
 import msgspec
-from returns.result import Result, Success
 
 from fxai.agents.answer import Answer
 from fxai.agents.change import copy_marks
@@ -36,6 +35,7 @@ from fxai.messages.accumulate import fold
 from fxai.messages.calls import insert_results, pending_in
 from fxai.messages.message import Content, Message, ToolCallPart, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
+from fxai.messages.wire import unwrap_or_raise
 from fxai.models.interceptor import Interceptor, WorkInfo
 from fxai.tools.tool_error import Interrupted, encode_failure
 
@@ -202,14 +202,7 @@ def _encode_past(loaded: tuple[Prompt, PromptState | None]) -> Any:
 
 def _decode_past(data: Any) -> tuple[Prompt, PromptState | None]:
     past, state = Prompt.from_data(data["messages"]), data["state"]
-    return _check_read(past), None if state is None else _check_read(PromptState.from_data(state))
-
-
-def _check_read(read: Result[_A, object]) -> _A:
-    if isinstance(read, Success):
-        value: _A = read.unwrap()
-        return value
-    raise ValueError(str(read.failure()))
+    return unwrap_or_raise(past), None if state is None else unwrap_or_raise(PromptState.from_data(state))
 
 
 _LOADING: Final = WorkInfo("memory", _encode_past, _decode_past)

@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 from returns.result import Failure, Result, Success
 
+from fxai.effects.constructor import is_success
 from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.part import AnyPart, Part, ToolResult
 from fxai.schema.codec import Schema
@@ -37,6 +38,13 @@ HISTORY_LIMITS: Final = Limits(max_bytes=1024 * 1024 * 1024, max_depth=256, max_
 
 class MessageError(ValueError):
     """An invalid message from a program. Invalid data from outside is a failure instead."""
+
+
+def unwrap_or_raise(read: Result[_A, DecodeFailure], raised: Callable[[DecodeFailure], Exception] = ValueError) -> _A:
+    """Return the value, or raise the exception that `raised` makes from the failure."""
+    if is_success(read):
+        return read.unwrap()
+    raise raised(read.failure())
 
 
 def messages_of(content: object) -> list[Message]:
