@@ -50,7 +50,7 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import AnyEffect, Suspend
 from fxai.effects.stream import StreamOf, stream_steps
-from fxai.schema.data import is_object
+from fxai.schema.data import JsonObject, is_object
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import Limits, parse_json, parse_json_unsafe
 from fxai.tools.tool import AnyTool
@@ -76,10 +76,10 @@ _R = TypeVar("_R")
 
 PROTOCOL_VERSION: Final = "1.0"
 
-AgUiEvent: TypeAlias = dict[str, Any]
+AgUiEvent: TypeAlias = JsonObject
 """An event of AG-UI: a JSON object with a `type`. It omits missing values."""
 
-AgUiMessage: TypeAlias = dict[str, Any]
+AgUiMessage: TypeAlias = JsonObject
 """A message of AG-UI: a JSON object with an `id` and a `role`."""
 
 EVENT_HEADERS: Final = {name: value for name, value in HEADERS.items() if "vercel" not in name}
@@ -193,12 +193,12 @@ class AgUiEncoder:
         is_reported = self._state_before is not msgspec.UNSET
         return [started, shown, *([{"type": "STATE_SNAPSHOT", "snapshot": self._state_before}] if is_reported else [])]
 
-    def _end_with(self, outcome: dict[str, Any]) -> AgUiEvent:
+    def _end_with(self, outcome: JsonObject) -> AgUiEvent:
         self._is_over = True
         return {"type": "RUN_FINISHED", "threadId": self._thread, "runId": self._run, "outcome": outcome}
 
-    def _outcome(self) -> dict[str, Any]:
-        interrupts: list[dict[str, Any]] = []
+    def _outcome(self) -> JsonObject:
+        interrupts: list[JsonObject] = []
         for call_id, approval_id in self._approvals.items():
             message = f"May {self._calls.get(call_id, 'the tool')} run?"
             named = {"id": approval_id, "reason": "tool_call", "toolCallId": call_id, "message": message}
@@ -382,7 +382,7 @@ def to_ag_ui(messages: Iterable[UIMessage]) -> list[AgUiMessage]:
     return shown
 
 
-def _content(part: Part) -> dict[str, Any] | None:
+def _content(part: Part) -> JsonObject | None:
     if part["type"] == "text":
         return {"type": "text", "text": part["text"]}
     if part["type"] != "file":
@@ -455,7 +455,7 @@ class _Content(msgspec.Struct, frozen=True):
 class _Message(msgspec.Struct, frozen=True, rename="camel"):
     id: str
     role: str
-    content: str | list[_Content] | dict[str, Any] | None = None
+    content: str | list[_Content] | JsonObject | None = None
     tool_call_id: str = ""
     error: str | None = None
 
@@ -598,7 +598,7 @@ class RunInput(msgspec.Struct, frozen=True):
 _LOCATION: Final = re.compile(r"messages\[(\d+)\]")
 
 
-def _read(read: _Input, data: dict[str, Any]) -> RunInput:
+def _read(read: _Input, data: JsonObject) -> RunInput:
     for name, value in (("threadId", read.thread_id), ("runId", read.run_id)):
         if not is_id(value):
             raise RefusalError("invalid", name, f"expected {IDS}")

@@ -39,7 +39,7 @@ from fxai.messages.part import (
     ToolParamsStart,
     ToolResult,
 )
-from fxai.schema.data import is_object
+from fxai.schema.data import JsonObject, is_object
 from fxai.tools.tool_error import Denied
 from fxai.ui.ui_message import write_signature
 
@@ -54,7 +54,7 @@ _LOG: Final = logging.getLogger("fxai.ui")
 Version: TypeAlias = Literal[5, 6, 7]
 """The major version of the AI SDK that reads the stream."""
 
-Chunk: TypeAlias = dict[str, Any]
+Chunk: TypeAlias = JsonObject
 """An item of the stream: a JSON object with a `type`. It omits missing values, and never contains null for them."""
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -276,8 +276,8 @@ class ChunkEncoder:
             {"type": "tool-input-available", "toolCallId": part.id, "toolName": part.name, "input": params, **marks}
         ]
 
-    def _marks(self, part: Any) -> dict[str, Any]:
-        marks: dict[str, Any] = {}
+    def _marks(self, part: Any) -> JsonObject:
+        marks: JsonObject = {}
         if part.provider_executed:
             marks["providerExecuted"] = True
         if part.dynamic:
@@ -382,7 +382,7 @@ def encode_stream(
     )
 
 
-Emit: TypeAlias = Callable[[dict[str, Any]], AnyEffect]
+Emit: TypeAlias = Callable[[JsonObject], AnyEffect]
 """Sends a chunk or an event to the reader."""
 
 
@@ -411,7 +411,7 @@ def encode_each(parts: StreamOf[Any, Any, Any], encoder: ChunkEncoder, emit: Emi
     return Generate(run, (), {})
 
 
-def emit_each(some: list[dict[str, Any]], emit: Emit) -> AnyEffect:
+def emit_each(some: list[JsonObject], emit: Emit) -> AnyEffect:
     """Return the effect that calls `emit` with each item."""
 
     def run() -> Generator[AnyEffect, Any, None]:

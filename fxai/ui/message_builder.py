@@ -17,7 +17,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.schema.data import is_object
+from fxai.schema.data import JsonObject, is_object
 from fxai.schema.fault import found_in
 from fxai.schema.partial_json import parse_partial
 from fxai.ui.chunk import Chunk
@@ -48,7 +48,7 @@ class _Text:
 
     __slots__ = ("_is_input", "part", "pieces")
 
-    def __init__(self, part: dict[str, Any], *, is_input: bool = False) -> None:
+    def __init__(self, part: JsonObject, *, is_input: bool = False) -> None:
         self.part = part
         self.pieces: list[str] = []
         self._is_input = is_input
@@ -74,13 +74,13 @@ class MessageBuilder:
     def __init__(self, message_id: str, before: UIMessage | None = None) -> None:
         """Create the builder of a new message, or of the continuation of `before`."""
         self._id = message_id if before is None else before.id
-        self._parts: list[dict[str, Any]] = [] if before is None else [dict(part) for part in before.parts]
+        self._parts: list[JsonObject] = [] if before is None else [dict(part) for part in before.parts]
         self._metadata: Any = msgspec.UNSET if before is None else before.metadata
         self._texts: dict[tuple[str, str], _Text] = {}
         self._inputs: dict[str, _Text] = {}
-        self._calls: dict[str, dict[str, Any]] = {}  # the last call of each id
-        self._step: dict[tuple[str, bool | None], dict[str, Any]] = {}  # calls of the step by id: first, and by kind
-        self._data: dict[tuple[str, str], dict[str, Any]] = {}
+        self._calls: dict[str, JsonObject] = {}  # the last call of each id
+        self._step: dict[tuple[str, bool | None], JsonObject] = {}  # calls of the step by id: first, and by kind
+        self._data: dict[tuple[str, str], JsonObject] = {}
         self._note_all()
         self.error: str | None = None
         """The error text if the answer failed, otherwise None."""
@@ -224,7 +224,7 @@ class MessageBuilder:
         for part in self._parts:
             self._note(part)
 
-    def _note(self, part: dict[str, Any]) -> None:
+    def _note(self, part: JsonObject) -> None:
         if part["type"] == "step-start":
             self._step.clear()
         elif is_call(part):
@@ -235,7 +235,7 @@ class MessageBuilder:
         elif part["type"].startswith("data-") and "id" in part:
             self._data.setdefault((part["type"], part["id"]), part)
 
-    def _push(self, part: dict[str, Any]) -> dict[str, Any]:
+    def _push(self, part: JsonObject) -> JsonObject:
         self._parts.append(part)
         self._note(part)
         return part
@@ -283,7 +283,7 @@ class MessageBuilder:
             text.join()
         self._inputs.clear()
 
-    def _set_call(self, chunk: Chunk, state: str, **members: Any) -> dict[str, Any]:
+    def _set_call(self, chunk: Chunk, state: str, **members: Any) -> JsonObject:
         """Set the state of a call, and return its part. Create the part if the step has no part for the call."""
         name, id_, dynamic = chunk["toolName"], chunk["toolCallId"], bool(chunk.get("dynamic"))
         part = self._step.get((id_, dynamic))
@@ -294,7 +294,7 @@ class MessageBuilder:
         _change(part, chunk, state, title=chunk.get("title"), **members)
         return part
 
-    def _call(self, chunk: Chunk) -> dict[str, Any]:
+    def _call(self, chunk: Chunk) -> JsonObject:
         """Return the part of a call: the first in the step, otherwise the last before the step."""
         id_ = chunk["toolCallId"]
         found = self._step.get((id_, None)) or self._calls.get(id_)
@@ -364,14 +364,14 @@ _DATA_RULES: Final = _rules(_DATA)
 _RULES: Final = {type_: _rules(members) for type_, members in _CHUNKS.items()}
 
 
-def _set(part: dict[str, Any], **members: Any) -> None:
+def _set(part: JsonObject, **members: Any) -> None:
     part.update((name, value) for name, value in members.items() if value is not None)
 
 
 _OF_STATE: Final = ("input", "output", "errorText", "rawInput", "inputEncoding", "preliminary")
 
 
-def _change(part: dict[str, Any], chunk: Chunk, state: str, **members: Any) -> None:
+def _change(part: JsonObject, chunk: Chunk, state: str, **members: Any) -> None:
     """Change the state of a call, and remove the members of its earlier state."""
     for name in _OF_STATE:
         part.pop(name, None)
@@ -381,7 +381,7 @@ def _change(part: dict[str, Any], chunk: Chunk, state: str, **members: Any) -> N
     _set(part, providerExecuted=chunk.get("providerExecuted"), toolMetadata=chunk.get("toolMetadata"), **members)
 
 
-def _merge(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+def _merge(known: JsonObject, more: JsonObject) -> JsonObject:
     """Merge metadata, also in nested objects."""
     merged = dict(known)
     for name, value in more.items():

@@ -20,7 +20,7 @@ from returns.result import Failure, Result, Success
 from typing_extensions import override
 
 from fxai.messages.part import ApprovalRequest
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.fault import NOTHING, DecodeFailure, Fault, found_in, pointer_to
 from fxai.schema.parsing import is_plain, plain_faults
 
@@ -62,9 +62,9 @@ class UIMessage(msgspec.Struct, frozen=True):
         """The joined texts."""
         return "".join(part["text"] for part in self.parts if part["type"] == "text")
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> JsonObject:
         """Return the message as JSON values in the form of the AI SDK."""
-        data: dict[str, Any] = {"id": self.id, "role": self.role, "parts": [dict(part) for part in self.parts]}
+        data: JsonObject = {"id": self.id, "role": self.role, "parts": [dict(part) for part in self.parts]}
         return data if self.metadata is msgspec.UNSET else {**data, "metadata": self.metadata}
 
     @override
@@ -252,7 +252,7 @@ def _of_steering(part: object, pointer: str) -> Iterator[Fault]:
         yield Fault(pointer, "text or a file", found_in(part))
 
 
-def _of_call(part: dict[str, Any], pointer: str) -> Iterator[Fault]:
+def _of_call(part: JsonObject, pointer: str) -> Iterator[Fault]:
     named = {"toolName": TEXT} if part["type"] == "dynamic-tool" else {}
     state = part.get("state")
     of_state = _STATES.get(state, {}) if isinstance(state, str) else {}
@@ -266,5 +266,5 @@ def _of_call(part: dict[str, Any], pointer: str) -> Iterator[Fault]:
         yield from member_faults(approval, {**_APPROVAL, **answer}, f"{pointer}/approval")
 
 
-def _words_of(data: dict[str, Any], name: str) -> str:
+def _words_of(data: JsonObject, name: str) -> str:
     return found_in(data[name]) if name in data else NOTHING

@@ -60,7 +60,7 @@ from fxai.models.request_cache import HistoryText
 from fxai.providers.anthropic.options import FALLBACK_BETA, NAME, own_metadata
 from fxai.providers.anthropic.thinking_binding import Bound, PrefixDigest, Thought
 from fxai.providers.http.endpoint import TEXT_TYPES, file_id_of
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.request_form import MESSAGES
 from fxai.tools.identity import NameRule
 
@@ -75,7 +75,7 @@ def refusal(description: str) -> PreparationError:
     return PreparationError(InvalidUserInputError(description=description))
 
 
-def file_block(part: FilePart) -> dict[str, Any]:
+def file_block(part: FilePart) -> JsonObject:
     """Return the content block of a user's file: an image, a PDF, text, or an uploaded file.
 
     `metadata["anthropic"]` sets other fields of the API: `title`, `context`, and `citations` of documents, and
@@ -99,7 +99,7 @@ def file_block(part: FilePart) -> dict[str, Any]:
     return {"type": kind, "source": source, **extras}
 
 
-def _source(part: FilePart, kind: str) -> dict[str, Any]:
+def _source(part: FilePart, kind: str) -> JsonObject:
     data, media_type = part.data, part.media_type
     if isinstance(data, FileUrl):
         if data.url.startswith("data:"):
@@ -129,13 +129,13 @@ _BLOCK_FIELDS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def with_cache(block: dict[str, Any], metadata: Metadata) -> dict[str, Any]:
+def with_cache(block: JsonObject, metadata: Metadata) -> JsonObject:
     """Return the block, with a mark for the cache if the metadata contains it."""
     mark = own_metadata(metadata).get("cache_control")
     return {**block, "cache_control": mark} if is_object(mark) else block
 
 
-def text_block(part: TextPart) -> dict[str, Any] | None:
+def text_block(part: TextPart) -> JsonObject | None:
     """Return the block of a text part with its citations, an original block of unknown type, or None if empty."""
     own = own_metadata(part.metadata)
     block = own.get("block")
@@ -153,9 +153,9 @@ def citations_of(block: Mapping[str, Any]) -> list[Any]:
     return list(citations) if is_array(citations) else []
 
 
-def _citations(own: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _citations(own: Mapping[str, Any]) -> list[JsonObject]:
     """Return citations in the form of a request: remove the fields that only responses have, and add a title."""
-    citations: list[dict[str, Any]] = []
+    citations: list[JsonObject] = []
     for citation in filter(is_object, citations_of(own)):
         is_result = citation.get("type") in ("web_search_result_location", "search_result_location")
         fields = {key: value for key, value in citation.items() if key != "file_id" and value is not None}
@@ -163,7 +163,7 @@ def _citations(own: Mapping[str, Any]) -> list[dict[str, Any]]:
     return citations
 
 
-def reasoning_block(part: ReasoningPart, unsigned: str | None = None) -> dict[str, Any] | None:
+def reasoning_block(part: ReasoningPart, unsigned: str | None = None) -> JsonObject | None:
     """Return the block of reasoning, or None if the server rejects it.
 
     Anthropic accepts only thinking that it signed. Another server with Anthropic's API does not sign its thinking, but
@@ -179,14 +179,14 @@ def reasoning_block(part: ReasoningPart, unsigned: str | None = None) -> dict[st
     return {"type": "thinking", "thinking": part.text, **signature}
 
 
-def made_file_block(part: FilePart) -> dict[str, Any] | None:
+def made_file_block(part: FilePart) -> JsonObject | None:
     """Return the block of a file from the model's container, or None for other files, which the API rejects here."""
     if own_metadata(part.metadata).get("type") != "container_upload" or not isinstance(part.data, FileUrl):
         return None
     return {"type": "container_upload", "file_id": part.data.url}
 
 
-def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
+def call_block(part: ToolCallPart, tools: PreparedTools) -> JsonObject:
     """Return the block of a call of a local tool in the model's form.
 
     Anthropic's documentation names a key for arguments that are not JSON.
@@ -210,21 +210,21 @@ def toolset_of(part: ToolCallPart, toolset: str | None) -> str | None:
     return named if toolset is None and isinstance(named, str) else toolset
 
 
-def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
+def hosted_block(part: ToolCallPart | ToolResultPart) -> JsonObject | None:
     """Return the block of a call that Anthropic ran, or of its result. Return None for a call of another provider."""
     own = own_metadata(part.metadata)
     if "type" not in own:
         return None
     if part.type == "tool-call":
         name = _RULES.tool_names.of(str(own.get("name", part.name)))
-        body: dict[str, Any] = {"id": part.id, "name": name, "input": part.params or {}}
+        body: JsonObject = {"id": part.id, "name": name, "input": part.params or {}}
     else:
         body = {"tool_use_id": part.id, "content": without_nulls(part.result)}
     extras = {key: value for key, value in own.items() if key not in ("name", "cache_control", "beside")}
     return with_cache({**extras, **body}, part.metadata)
 
 
-def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[str, Any]] | None:
+def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[JsonObject] | None:
     """Convert a result for the model: a string unchanged, text and images as blocks, any other value as JSON text.
 
     The function calls `lost` with each file that the API does not accept. A note to the model replaces the file.
@@ -249,7 +249,7 @@ def _is_reference(one: Any) -> bool:
     return is_object(one) and one.get("type") == "tool_reference" and "tool_name" in one
 
 
-def _content_block(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
+def _content_block(one: Any, lost: Callable[[FilePart], None]) -> JsonObject | None:
     """Return a block of a result from the API's own form, or from a `ToolContent` or `FilePart`."""
     if not is_object(one):
         return None
@@ -266,7 +266,7 @@ def _content_block(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any]
     return one
 
 
-def _picture_block(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
+def _picture_block(one: JsonObject, lost: Callable[[FilePart], None]) -> JsonObject | None:
     try:
         part = msgspec.convert({**one, "type": "file"}, FilePart)
     except msgspec.ValidationError:
@@ -320,8 +320,8 @@ class Document(msgspec.Struct, frozen=True):
 class History(msgspec.Struct, frozen=True):
     """A prompt in the form of Anthropic's API: the system prompt, the messages, and their effects on the request."""
 
-    system: list[dict[str, Any]]
-    messages: list[dict[str, Any]]
+    system: list[JsonObject]
+    messages: list[JsonObject]
     documents: tuple[Document, ...] = ()
     container: str | None = None
     """The container of the program that needs the results of the last calls."""
@@ -350,14 +350,14 @@ class _ToolChanges:
     def __init__(self, tools: PreparedTools, notes: Notes) -> None:
         self._tools = tools
         self._notes = notes
-        self._definitions: dict[str, dict[str, Any]] | None = None
+        self._definitions: dict[str, JsonObject] | None = None
         self.added: set[str] = set()
         """The tools that a message defines, by their Anthropic names."""
         self.betas: dict[str, None] = {}
         """The beta features that the changes use."""
         self._removed: set[str] = set()  # to add these tools again, their names are sufficient
 
-    def blocks(self, message: SystemMessage) -> list[dict[str, Any]]:
+    def blocks(self, message: SystemMessage) -> list[JsonObject]:
         """Return the blocks of the changes in a system message."""
         blocks = [block for name in message.added_tools if (block := self._add(name)) is not None]
         for name in message.removed_tools:
@@ -376,7 +376,7 @@ class _ToolChanges:
             )
             self._notes.warn("unsupported-option", name, problem)
 
-    def _add(self, name: str) -> dict[str, Any] | None:
+    def _add(self, name: str) -> JsonObject | None:
         wire = self._tools.naming.sent(name)
         definition = self._definition(name)
         if definition is None:
@@ -389,7 +389,7 @@ class _ToolChanges:
         plain = {key: value for key, value in definition.items() if key != "cache_control"}
         return {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": plain}}
 
-    def _definition(self, name: str) -> dict[str, Any] | None:
+    def _definition(self, name: str) -> JsonObject | None:
         if self._definitions is None:
             self._definitions = {str(tool.get("name")): tool for tool in self._tools.tools}
         definition = self._definitions.get(self._tools.naming.sent(name))
@@ -417,8 +417,8 @@ class HistoryWriter:
         self._written: Sequence[Message] = ()
         self._tools = tools
         self._facts = facts
-        self._system: list[dict[str, Any]] = []
-        self._messages: list[dict[str, Any]] = []
+        self._system: list[JsonObject] = []
+        self._messages: list[JsonObject] = []
         self._text = HistoryText(CACHE_MARKS)
         self._is_misplaced = False  # True if a message that is not an answer follows a system message
         self._documents: list[Document] = []
@@ -499,7 +499,7 @@ class HistoryWriter:
         notes: list[str] = []
         written = self._messages
         if left_out:
-            written = list[dict[str, Any]]()
+            written = list[JsonObject]()
             for one in self._messages:
                 _append(written, one["role"], [block for block in one["content"] if id(block) not in left_out])
         moved, written = _demote(written, notes) if self._is_misplaced or left_out else (_NO_TOOLS, written)
@@ -515,7 +515,7 @@ class HistoryWriter:
             tuple(notes),
         )
 
-    def _end(self, written: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
+    def _end(self, written: list[JsonObject], notes: list[str]) -> list[JsonObject]:
         """Return the messages with a valid end: a prefill without trailing space, or no prefill."""
         is_whole = written is self._messages
         messages = self._text.copy(written, len(written) - 1) if is_whole else list(written)
@@ -548,8 +548,8 @@ class HistoryWriter:
             self._system += blocks
 
     def _without_declined(
-        self, made: list[tuple[AssistantContent, dict[str, Any]]]
-    ) -> list[tuple[AssistantContent, dict[str, Any]]]:
+        self, made: list[tuple[AssistantContent, JsonObject]]
+    ) -> list[tuple[AssistantContent, JsonObject]]:
         """Remove the calls of a model that declined its turn from the blocks.
 
         Another model answered after the `fallback` block, and the API rejects the calls before it.
@@ -565,7 +565,7 @@ class HistoryWriter:
         self._declined |= declined
         return [one for one in made if one[1].get("type") != "tool_use" or one[1]["id"] not in declined]
 
-    def _write_message(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> None:
+    def _write_message(self, role: str, blocks: list[JsonObject], metadata: Metadata) -> None:
         if not blocks:
             return
         last = next((at for at in reversed(range(len(blocks))) if blocks[at].get("type") not in _UNMARKED), None)
@@ -581,7 +581,7 @@ class HistoryWriter:
             for block in blocks:
                 self._digest.add(role, block)
 
-    def _block(self, part: AssistantContent) -> dict[str, Any] | None:
+    def _block(self, part: AssistantContent) -> JsonObject | None:
         match part.type:
             case "text":
                 block = text_block(part)
@@ -597,7 +597,7 @@ class HistoryWriter:
             case "tool-approval-request":
                 return None
 
-    def _answer(self, result: ToolResultPart) -> dict[str, Any]:
+    def _answer(self, result: ToolResultPart) -> JsonObject:
         def note_loss(part: FilePart) -> None:
             what = f"a file of type {part.media_type!r} in a tool's result"
             self.notes.warn("history", None, f"{what} is omitted: Anthropic's Messages API rejects it")
@@ -633,7 +633,7 @@ class HistoryWriter:
         return msgspec.structs.replace(part, result=references) if references else part
 
 
-def _thoughts(made: Sequence[tuple[AssistantContent, dict[str, Any]]], messages: str) -> Iterator[Thought]:
+def _thoughts(made: Sequence[tuple[AssistantContent, JsonObject]], messages: str) -> Iterator[Thought]:
     """Yield the thinking blocks of an answer with the digests of the content before them."""
     within, is_first = PrefixDigest(), True
     for part, block in made:
@@ -645,7 +645,7 @@ def _thoughts(made: Sequence[tuple[AssistantContent, dict[str, Any]]], messages:
             is_first = False
 
 
-def _append(kept: list[dict[str, Any]], role: str, content: list[Any]) -> None:
+def _append(kept: list[JsonObject], role: str, content: list[Any]) -> None:
     """Append a message, or its content to a last message with the same role. Omit an empty message."""
     if kept and kept[-1]["role"] == role:
         kept[-1] = {**kept[-1], "content": [*kept[-1]["content"], *content]}
@@ -653,7 +653,7 @@ def _append(kept: list[dict[str, Any]], role: str, content: list[Any]) -> None:
         kept.append({"role": role, "content": content})
 
 
-def _demote(messages: list[dict[str, Any]], notes: list[str]) -> tuple[frozenset[str], list[dict[str, Any]]]:
+def _demote(messages: list[JsonObject], notes: list[str]) -> tuple[frozenset[str], list[JsonObject]]:
     """Convert system messages without a following answer to marked parts of user messages. The API rejects them.
 
     Such a message remains if the history omits the turn after it. Return the tools that these messages define. The
@@ -662,7 +662,7 @@ def _demote(messages: list[dict[str, Any]], notes: list[str]) -> tuple[frozenset
     after = [one["role"] for one in messages[1:]] + ["assistant"]
     if all(one["role"] != "system" or role == "assistant" for one, role in zip(messages, after, strict=True)):
         return _NO_TOOLS, messages
-    kept: list[dict[str, Any]] = []
+    kept: list[JsonObject] = []
     added: set[str] = set()
     for one, follows in zip(messages, after, strict=True):
         role, content = one["role"], one["content"]
@@ -676,7 +676,7 @@ def _demote(messages: list[dict[str, Any]], notes: list[str]) -> tuple[frozenset
     return frozenset(added), kept
 
 
-def _documents(blocks: Sequence[dict[str, Any]]) -> Iterator[Document]:
+def _documents(blocks: Sequence[JsonObject]) -> Iterator[Document]:
     """Yield the documents in order, including the documents in tool results."""
     for block in blocks:
         inside = block.get("content")

@@ -13,7 +13,7 @@ import msgspec
 
 from fxai.messages.message import Metadata
 from fxai.models.prepared_tools import PreparationError, checked_options
-from fxai.schema.data import is_object
+from fxai.schema.data import JsonObject, is_object
 
 NAME: Final = "anthropic"
 """The name of the provider, in metadata and options."""
@@ -134,11 +134,11 @@ class FallbackModel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The name of the model."""
     max_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
     """The maximum number of tokens of the answer."""
-    output_config: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    output_config: JsonObject | msgspec.UnsetType | None = msgspec.UNSET
     """The format and the effort."""
     speed: Literal["standard", "fast"] | msgspec.UnsetType | None = msgspec.UNSET
     """The speed."""
-    thinking: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    thinking: JsonObject | msgspec.UnsetType | None = msgspec.UNSET
     """The thinking."""
 
     def __hash__(self) -> int:
@@ -171,13 +171,13 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Beta features of the request."""
     cache_control: Ephemeral | None = None
     """A mark for the cache on the last block of the request."""
-    container: str | dict[str, Any] | None = None
+    container: str | JsonObject | None = None
     """The container of an earlier response, by its id, or with skills."""
     compaction: Summarize | None = None
     """A request for a summary of the conversation instead of an answer. fxai adds its beta feature."""
     context_management: ContextManagement | None = None
     """The edits of the context. fxai adds their beta features."""
-    diagnostics: dict[str, Any] | None = None
+    diagnostics: JsonObject | None = None
     """A request for the reasons of cache misses."""
     fallback_credit_token: str | FallbackCredit | None = None
     """The credit of a refused request. fxai adds its beta feature."""
@@ -185,17 +185,17 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """The models to try if this model refuses, or `"default"`. fxai adds the beta feature."""
     inference_geo: str | None = None
     """The permitted region of the model."""
-    mcp_servers: tuple[dict[str, Any], ...] | None = None
+    mcp_servers: tuple[JsonObject, ...] | None = None
     """MCP servers that Anthropic calls. fxai adds the beta feature."""
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
     """Data about the request, such as `{"user_id": …}`."""
-    output_config: dict[str, Any] | None = None
+    output_config: JsonObject | None = None
     """Fields that fxai merges with the fields for `reasoning` and for the schema of the answer."""
     service_tier: Literal["auto", "standard_only"] | None = None
     """The tier of service."""
     speed: Literal["standard", "fast"] | None = None
     """`"fast"` for more tokens per second. Some models require a beta feature."""
-    thinking: dict[str, Any] | None = None
+    thinking: JsonObject | None = None
     """The thinking fields, which replace the fields for `reasoning`."""
     top_k: int | None = None
     """The number of tokens to sample from. fxai omits it with a warning if the model rejects it."""
@@ -205,14 +205,14 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """The user of the request, as a header."""
     workspace_id: str | None = None
     """The workspace of the request, as a header."""
-    extra_body: dict[str, Any] = {}
+    extra_body: JsonObject = {}
     """Any other fields. fxai merges them into the request without a check."""
 
     def __hash__(self) -> int:
         return hash((self.betas, self.service_tier, self.speed))  # the other fields are not hashable
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         """The fields of the request from these options as plain data, without `extra_body`."""
         fields = msgspec.to_builtins(self).items()
         return {name: value for name, value in fields if name not in _APART and value is not None and value != ()}

@@ -63,7 +63,7 @@ from fxai.providers.http.reply import (
     text_blocks,
     text_in,
 )
-from fxai.schema.data import JSON_ERRORS, is_array, is_object
+from fxai.schema.data import JSON_ERRORS, JsonObject, is_array, is_object
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {
     None: "unknown",
@@ -181,7 +181,7 @@ class MessageBlocks:
         self._digest.add_essence(block)
         return parts
 
-    def with_id(self, block: dict[str, Any]) -> dict[str, Any]:
+    def with_id(self, block: JsonObject) -> JsonObject:
         """Return the block of a call with an id, because some servers omit the id."""
         if block.get("type") != "tool_use" or block.get("id") not in (None, ""):
             return block
@@ -254,7 +254,7 @@ class MessageBlocks:
         waits = self._programmed and is_object(container) and container.get("id")
         return [Text("", metadata={NAME: {"container": container["id"]}}), finish] if waits else [finish]
 
-    def _text(self, block: dict[str, Any], pointer: str) -> list[Part]:
+    def _text(self, block: JsonObject, pointer: str) -> list[Part]:
         text = text_at(block, "text", pointer)
         answer = self._sent.answer
         if answer is not None and answer.tool is None and text.strip():
@@ -282,7 +282,7 @@ class MessageBlocks:
                 self._sources.add(key)
                 yield source
 
-    def _call(self, block: dict[str, Any], pointer: str) -> Part:
+    def _call(self, block: JsonObject, pointer: str) -> Part:
         wire = text_at(block, "name", pointer)
         params = block.get("input")
         params = input_of(params) if isinstance(params, str) else params
@@ -303,7 +303,7 @@ class MessageBlocks:
         name, params = self._sent.tools.call(wire, params, toolset=toolset)
         return ToolCall(id_, name, params, metadata=metadata)
 
-    def _result(self, block: dict[str, Any], kind: str, pointer: str) -> Part:
+    def _result(self, block: JsonObject, kind: str, pointer: str) -> Part:
         id_ = text_at(block, "tool_use_id", pointer)
         name = self._names.get(id_)
         if name is None:  # the call was in an earlier turn that paused
@@ -348,7 +348,7 @@ _HELD: Final = frozenset(
 """The fields of blocks that parts contain."""
 
 
-def _extras(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+def _extras(block: Mapping[str, Any], *keys: str) -> JsonObject:
     """Return metadata with these fields, and with unknown fields, which later requests omit: an API can reject them."""
     extras = {key: block[key] for key in keys if block.get(key) is not None}
     beside = {key: one for key, one in block.items() if key not in _HELD and key not in keys and one is not None}
@@ -385,7 +385,7 @@ _EVENT: Final = ("type", "message", "delta", "content_block")
 class _Open(msgspec.Struct):
     """A content block that started and did not end."""
 
-    block: dict[str, Any]
+    block: JsonObject
     kind: str
     id: str
     citations: list[Any]
@@ -406,8 +406,8 @@ class MessagesReader(ReplyReader):
         self._reasoning = reasoning_blocks()
         self._open: dict[int, _Open] = {}
         self._newest = -1  # the index of the newest block
-        self._usage: dict[str, Any] = {}  # each count is a total; a missing or null count does not change it
-        self._ended: dict[str, Any] = {}
+        self._usage: JsonObject = {}  # each count is a total; a missing or null count does not change it
+        self._ended: JsonObject = {}
 
     @override
     def take_whole(self, data: str) -> Iterable[StreamPart]:
@@ -452,7 +452,7 @@ class MessagesReader(ReplyReader):
             case _:
                 return ()
 
-    def _start(self, message: dict[str, Any]) -> Iterable[StreamPart]:
+    def _start(self, message: JsonObject) -> Iterable[StreamPart]:
         self._usage.update(_not_null(message.get("usage")))
         self._ended.update(_not_null(message))
         yield from self.begin(metadata_of(message, self._sent), self._sent.warnings)
@@ -551,7 +551,7 @@ class MessagesReader(ReplyReader):
         return self._stop(index, is_cut=True)
 
 
-def _not_null(fields: Any) -> dict[str, Any]:
+def _not_null(fields: Any) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None} if is_object(fields) else {}
 
 

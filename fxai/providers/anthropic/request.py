@@ -55,7 +55,7 @@ from fxai.providers.anthropic.thinking_binding import (
     digest_of,
 )
 from fxai.providers.anthropic.tool_encoding import MOST, check_marks, cost_of, prepare_tools
-from fxai.schema.data import is_object
+from fxai.schema.data import JsonObject, is_object
 from fxai.schema.request_form import MESSAGES
 from fxai.schema.strict import ANTHROPIC
 
@@ -76,7 +76,7 @@ _MARGIN: Final = 1024
 
 def thinking_fields(
     effort: ReasoningEffort | None, facts: ModelFacts, max_tokens: int, notes: Notes, *, forced: bool = False
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the fields of a request for a portable effort.
 
     A thinking budget is at most half of the tokens of an answer.
@@ -100,7 +100,7 @@ def thinking_fields(
     if kind is not None and forced and kind not in (facts.forced_calls_while_thinking or ()):
         _warn(notes, f"the model {facts.model!r} cannot think while it must call a tool; fxai turns thinking off")
         return _effort_fields(effort, facts.efforts_without_thinking or (), facts, notes)
-    thinking: dict[str, Any] = {} if kind is None else {"type": kind}
+    thinking: JsonObject = {} if kind is None else {"type": kind}
     if kind == "enabled":
         least, budget = facts.thinking_budget_min or 0, min(_BUDGETS[effort], max_tokens // 2)
         thinking = {} if budget < least else {"type": kind, "budget_tokens": budget}
@@ -115,7 +115,7 @@ def _levels(facts: ModelFacts) -> tuple[ReasoningEffort, ...]:
     return facts.efforts["messages"] if facts.efforts and "messages" in facts.efforts else ()
 
 
-def _turn_off(facts: ModelFacts, notes: Notes) -> dict[str, Any]:
+def _turn_off(facts: ModelFacts, notes: Notes) -> JsonObject:
     types = facts.thinking
     off = next((one for one in ("disabled", "between_tools") if one in types), None)
     if off is not None:
@@ -133,7 +133,7 @@ def _turn_off(facts: ModelFacts, notes: Notes) -> dict[str, Any]:
 
 def _effort_fields(
     effort: ReasoningEffort, accepted: tuple[ReasoningEffort, ...], facts: ModelFacts, notes: Notes
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the field of the nearest effort, or {} if the model accepts no effort."""
     levels = _levels(facts)
     nearest = nearest_effort(effort, [one for one in levels if one in accepted])
@@ -198,12 +198,12 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     """The model, if another server than Anthropic's answers. Its thinking has no signature and can be in tags."""
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JsonObject:
         """The body as a new copy of plain data."""
-        return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
+        return cast(JsonObject, msgspec.json.decode(self.encoded))
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         """The fields of the body. The value is the same as `body`, as for a request to OpenAI."""
         return self.body
 
@@ -295,7 +295,7 @@ class _Writing:
         self._facts = facts
         self._tools = tools
         self._notes = notes
-        self.body: dict[str, Any] = {}
+        self.body: JsonObject = {}
         self.answer: AnswerForm | None = None
         self.documents: tuple[Document, ...] = ()
         self.bound: Bound | None = None
@@ -328,7 +328,7 @@ class _Writing:
 
     def bind(self, model: str, options: RequestOptions) -> None:
         """Omit thinking that belongs to another prefix."""
-        body: dict[str, Any] = {**self.body, **options.fields, **options.extra_body}
+        body: JsonObject = {**self.body, **options.fields, **options.extra_body}
         tools = sorted(body.get("tools", ()), key=lambda one: str(one.get("name")))
         head = Head(model, digest_of(body.get("system", ())), digest_of(tools))
         thinking: Any = body.get("thinking", _ADAPTIVE)
@@ -365,13 +365,13 @@ class _Writing:
             self._free(fields, f"model {self._facts.model!r} does not support forced calls")
         self.body.update(fields)
 
-    def _free(self, fields: dict[str, Any], why: str) -> None:
+    def _free(self, fields: JsonObject, why: str) -> None:
         """Let the model decide about calls, because it rejects a forced call."""
         self._notes.warn("unsupported-option", "tool_choice", f"tool_choice: fxai sends 'auto', because {why}")
         fields["tool_choice"] = {**fields["tool_choice"], "type": "auto"}
         fields["tool_choice"].pop("name", None)
 
-    def _hold(self, answer: AnswerForm, fields: dict[str, Any], *, must: bool) -> None:
+    def _hold(self, answer: AnswerForm, fields: JsonObject, *, must: bool) -> None:
         why = self._not_native(answer)
         if why is None:
             self.answer = answer
@@ -397,7 +397,7 @@ class _Writing:
         over = msgspec.structs.replace(cost, tools=len(strict)).beyond(MOST)
         return None if over is None else f"with it the request would have {over}"
 
-    def _by_tool(self, answer: AnswerForm, fields: dict[str, Any]) -> None:
+    def _by_tool(self, answer: AnswerForm, fields: JsonObject) -> None:
         """Add a tool for the answer. The model must call it unless the choice requires another tool."""
         tools: list[Any] = fields.get("tools", [])
         choice: Any = fields.get("tool_choice") or {"type": "auto"}
@@ -449,7 +449,7 @@ class _Writing:
             self.body["output_config"] = {**self.body.get("output_config", {}), **config}
 
     def finish(
-        self, first: dict[str, Any], options: RequestOptions, cache: Cache | None, *, stream: bool | None
+        self, first: JsonObject, options: RequestOptions, cache: Cache | None, *, stream: bool | None
     ) -> PreparedRequest:
         """Return the request, and cache the writer for the next request.
 
@@ -485,9 +485,9 @@ class _Writing:
             self._unsigned,
         )
 
-    def _check(self, body: dict[str, Any]) -> None:
+    def _check(self, body: JsonObject) -> None:
         """Remove fields that the model rejects in combination with the provider's options or the history."""
-        messages: list[dict[str, Any]] = body["messages"]
+        messages: list[JsonObject] = body["messages"]
         kind = body["thinking"].get("type") if is_object(body.get("thinking")) else None
         follows_calls = kind == "enabled" and messages[-1]["content"][0].get("type") == "tool_result"
         if follows_calls and messages[-2]["content"][0].get("type") not in THINKING:
@@ -500,7 +500,7 @@ class _Writing:
         if kind is not None and kind not in accepted and _forces(body.get("tool_choice")):
             self._free(body, f"model {self._facts.model!r} does not support forced calls while it thinks ({kind})")
 
-    def _check_sampling(self, body: dict[str, Any]) -> None:
+    def _check_sampling(self, body: JsonObject) -> None:
         """Remove the sampling parameters that the model rejects, each with a warning."""
         facts, thinking = self._facts, body.get("thinking")
         refused = None
@@ -521,7 +521,7 @@ class _Writing:
             why = "Anthropic accepts either temperature or top_p"
             self._notes.warn("unsupported-option", "top_p", f"top_p: fxai does not send it, because {why}")
 
-    def _encode(self, body: dict[str, Any]) -> bytes:
+    def _encode(self, body: JsonObject) -> bytes:
         """Return the body as JSON, with a valid number and order of cache marks."""
         encoded, messages, most = json_of(body), body["messages"], self._facts.cache_marks or 0
         marks = (0,) * len(CACHE_MARKS)

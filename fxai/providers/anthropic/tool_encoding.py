@@ -40,7 +40,7 @@ from fxai.models.prepared_tools import (
 )
 from fxai.providers.anthropic.known_models import TABLE
 from fxai.providers.anthropic.options import Ephemeral
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.location import walk
 from fxai.schema.request_form import MESSAGES
 from fxai.schema.strict import ANTHROPIC, resolve_strict
@@ -127,12 +127,12 @@ class _Mark(msgspec.Struct, frozen=True, eq=False):
     """A mark for the cache: its position as text, and the object that contains it."""
 
     section: str
-    holder: dict[str, Any]
+    holder: JsonObject
     where: str
     tool: str | None = None
 
 
-def check_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes, most: int) -> None:
+def check_marks(body: JsonObject, names: Mapping[str, str], notes: Notes, most: int) -> None:
     """Remove cache marks above the limit from a request, and order the lifetimes of the other marks.
 
     The marks have the following priority: the request's own mark, the last mark of the tools, the last mark of the
@@ -262,7 +262,7 @@ class Writer:
         self._notes.refuse(tool, "is another provider's", _WHERE)
         return False
 
-    def write(self, forms: ToolForm, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
+    def write(self, forms: ToolForm, wire: str, extras: Mapping[str, Any]) -> JsonObject:
         """Encode a local tool or a tool of Anthropic, with its Anthropic name."""
         tool, kind = forms.tool, kind_of(forms.tool)
         flag = {} if forms.strict is None else {"strict": forms.strict}
@@ -274,7 +274,7 @@ class Writer:
         name = {} if kind in TOOLSETS else {"name": wire}
         return {"type": kind, **name, **without_nulls(msgspec.to_builtins(tool.provider.args)), **more}
 
-    def extras(self, tool: AnyTool) -> dict[str, Any]:
+    def extras(self, tool: AnyTool) -> JsonObject:
         """Return the supported fields of a tool except its name, description, schema, and examples."""
         options = options_of(tool, "anthropic", _Options)
         self._notes.betas += options.betas
@@ -303,7 +303,7 @@ class Writer:
             self._notes.warn("unsupported-option", tool.name, why)
         return kept
 
-    def _examples(self, forms: ToolForm) -> dict[str, Any]:
+    def _examples(self, forms: ToolForm) -> JsonObject:
         tool, form = forms.tool, forms.form
         if not tool.input_examples:
             return {}
@@ -322,7 +322,7 @@ class Writer:
         return {"input_examples": examples} if examples else {}
 
 
-_Extras: TypeAlias = Mapping[str, dict[str, Any]]
+_Extras: TypeAlias = Mapping[str, JsonObject]
 
 NAMES: Final = NameRule(MESSAGES.longest_name)
 """Anthropic's rules for the names of tools."""
@@ -444,12 +444,12 @@ def _forms(
 
 def _choice(
     choice: ToolChoices | None, parallel: bool | None, sent: Sequence[AnyTool], naming: NameMap, notes: Notes
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     one = choice.names[0] if isinstance(choice, ToolChoice) and choice.mode == "tool" else None
     if one is not None and one not in {tool.name for tool in sent}:
         raise PreparationError.of("tool_choice", f"tool {one!r} must be called, but fxai cannot send it")
     mode = choice_mode(choice, sent, notes)
-    wire: dict[str, Any] | None = None if mode is None else {"type": "any" if mode == "required" else mode}
+    wire: JsonObject | None = None if mode is None else {"type": "any" if mode == "required" else mode}
     if one is not None:
         is_toolset = sent[0].name == one and kind_of(sent[0]) in TOOLSETS
         wire = {"type": "any"} if is_toolset else {"type": "tool", "name": naming.sent(one)}

@@ -71,7 +71,7 @@ from fxai.providers.openai.tool_calls import (
     is_wrapper,
     unwrap_parallel,
 )
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 
 _TEXT, _REFUSAL, _CONTENT, _DETAILS = "text", "refusal", "content", "reasoning_details"
 
@@ -119,18 +119,18 @@ class ChatReader(ReplyReader):
         self._sent = sent
         self._texts = text_blocks()
         self._reasoning = reasoning_blocks()
-        self._marks: dict[str, dict[str, Any]] = {}  # metadata of the reasoning by block
+        self._marks: dict[str, JsonObject] = {}  # metadata of the reasoning by block
         self._calls = ChatCalls()
         self._executed = ExecutedTools()
         self._sources = 0
         self._cited: set[str] = set()
         self._carried = 0
-        self._kept: dict[str, Any] = {}  # fields of the message that later requests contain
-        self._audio: dict[str, Any] = {}
+        self._kept: JsonObject = {}  # fields of the message that later requests contain
+        self._audio: JsonObject = {}
         self._sound: list[bytes] = []
-        self._fields: dict[str, Any] = {}  # the last value of each field of the chunks
-        self._choice: dict[str, Any] = {}  # the fields of the choice
-        self._beside: dict[str, Any] = {}  # the unknown fields of the message
+        self._fields: JsonObject = {}  # the last value of each field of the chunks
+        self._choice: JsonObject = {}  # the fields of the choice
+        self._beside: JsonObject = {}  # the unknown fields of the message
         self._reason: str | None = None
         self._has_answer = False
         self._has_content = False
@@ -282,7 +282,7 @@ class ChatReader(ReplyReader):
                 written.add(_squeeze(text))
                 yield from self._think(field, text, {"field": field})
 
-    def _think(self, block: str, text: str, about: dict[str, Any]) -> Iterable[StreamPart]:
+    def _think(self, block: str, text: str, about: JsonObject) -> Iterable[StreamPart]:
         known = self._marks.setdefault(block, {})
         detail = {**known.get("detail", {}), **about.get("detail", {})}
         known.update(about)
@@ -515,7 +515,7 @@ def join_fields(before: Any, value: Any) -> Any:
     if value is None:
         return before
     if is_object(value):
-        joined: dict[str, Any] = before if is_object(before) else {}
+        joined: JsonObject = before if is_object(before) else {}
         for key, one in value.items():
             joined[key] = join_fields(joined.get(key), one)
         return joined

@@ -19,6 +19,7 @@ from typing_extensions import TypeForm, TypeVar, Unpack
 from fxai.models.prepared_tools import HostedTool, Setting, local_tool
 from fxai.providers.openai.hosted_tools import ContainerAuto, ContainerReference, HostedContainer, openai_tool
 from fxai.schema.codec import Schema
+from fxai.schema.data import JsonObject
 from fxai.tools.tool import Tool
 from fxai.tools.tool_options import ToolOptions
 
@@ -379,7 +380,7 @@ def custom(
 
 class _ToolSearch(Setting, frozen=True):
     execution: Literal["client"] | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: JsonObject | None = None
 
 
 @overload
@@ -387,11 +388,11 @@ def tool_search(*, name: str = ..., **options: Unpack[ToolOptions]) -> HostedToo
 @overload
 def tool_search(
     *, name: str = ..., parameters: type[_P] | Schema[_P], **options: Unpack[ToolOptions]
-) -> Tool[_P, list[dict[str, Any]], str]: ...
+) -> Tool[_P, list[JsonObject], str]: ...
 @overload
 def tool_search(
     *, name: str = ..., parameters: TypeForm[_P], **options: Unpack[ToolOptions]
-) -> Tool[_P, list[dict[str, Any]], str]: ...
+) -> Tool[_P, list[JsonObject], str]: ...
 def tool_search(*, name: str = "tool_search", parameters: Any = None, **options: Unpack[ToolOptions]) -> Any:
     """Create a search for tools with the annotation `DeferLoading`.
 
@@ -404,5 +405,5 @@ def tool_search(*, name: str = "tool_search", parameters: Any = None, **options:
     if parameters is None:
         return openai_tool("tool_search", name, _ToolSearch, {}, options)
     schema = Schema[Any].of(parameters)
-    make = local_tool("openai.tool_search", name, "tool_search", schema, list[dict[str, Any]], _ToolSearch)
+    make = local_tool("openai.tool_search", name, "tool_search", schema, list[JsonObject], _ToolSearch)
     return make(execution="client", parameters=schema.json_schema(), **options)

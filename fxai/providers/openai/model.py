@@ -57,7 +57,7 @@ from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_
 from fxai.providers.openai.server import COMPATIBLE, OPENAI_CHAT, Server, server_at, server_of
 from fxai.providers.openai.tool_calls import is_refused_call
 from fxai.providers.openai.tool_encoding import Api
-from fxai.schema.data import JSON_ERRORS
+from fxai.schema.data import JSON_ERRORS, JsonObject
 
 _PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/completions"}
 
@@ -193,7 +193,7 @@ class OpenAIModel(LanguageModel):
         return self._prepare(request, "count").flat_map(count)
 
     def _prepare(self, request: ModelRequest, method: str) -> Effect[WireRequest, AiError]:
-        known: dict[str, Any] = {"profile": self._profile, "cache": self._cache, "stream": method == "ask_stream"}
+        known: JsonObject = {"profile": self._profile, "cache": self._cache, "stream": method == "ask_stream"}
         return self._attempt(method, lambda: prepare_request(request, model=self.name, **known))
 
     def _events(self, sent: WireRequest, whole: WireRequest, begun: list[bool]) -> Stream[StreamPart, AiError]:
@@ -311,9 +311,7 @@ class Continuation:
             while len(self._known) > self._most:
                 self._known.popitem(last=False)
 
-    def shorten(
-        self, items: list[dict[str, Any]], digests: Sequence[bytes] = ()
-    ) -> tuple[str, list[dict[str, Any]]] | None:
+    def shorten(self, items: list[JsonObject], digests: Sequence[bytes] = ()) -> tuple[str, list[JsonObject]] | None:
         """Return the latest known answer that these items continue and the items after it, or None. See `remember`."""
         known = digests_of(items, digests)
         for index in range(len(items) - 1, 0, -1):
@@ -441,7 +439,7 @@ class _Reply(msgspec.Struct):
 
 def prepare_embedding(
     texts: tuple[str, ...], *, model: str, dimensions: int | None = None, user: str | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the fields of a request for these strings. This function is pure.
 
     Args:

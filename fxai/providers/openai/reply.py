@@ -78,7 +78,7 @@ from fxai.providers.openai.tool_calls import (
     last_that_goes_on,
     media_type,
 )
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 
 Item: TypeAlias = Mapping[str, Any]
 """An object of an answer, as plain JSON data."""
@@ -86,7 +86,7 @@ Item: TypeAlias = Mapping[str, Any]
 # -- both APIs
 
 
-def objects_in(item: Item, key: str) -> list[dict[str, Any]]:
+def objects_in(item: Item, key: str) -> list[JsonObject]:
     """Return the objects of a list, or [] if the value is not a list."""
     value = item.get(key)
     return [one for one in value if is_object(one)] if is_array(value) else []
@@ -97,7 +97,7 @@ def metadata_of(reply: Item, time: str) -> ResponseMetadata:
     return ResponseMetadata(text_in(reply, "id"), text_in(reply, "model"), time_of(reply.get(time)))
 
 
-def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[str, Any]:
+def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> JsonObject:
     """Return metadata of the end of an answer: all fields without their own place in a response, and `beside`.
 
     Examples are the service tier, filters, moderation, the cost, and other fields of a server. A stream sends them when
@@ -148,12 +148,12 @@ _CACHED: Final = ("cached_tokens", "num_cached_tokens", "prompt_cache_hit_tokens
 _COUNTED: Final = frozenset(("cached_tokens", "cache_write_tokens", "reasoning_tokens"))
 
 
-def _usage_rest(usage: object) -> dict[str, Any]:
+def _usage_rest(usage: object) -> JsonObject:
     """Return the fields of the usage without their own count: nonzero details, and a total that is not the sum."""
     if not is_object(usage):
         return {}
     counted, sums = usage_of(usage), (*_INPUT, *_OUTPUT)
-    kept: dict[str, Any] = {}
+    kept: JsonObject = {}
     for key, one in usage.items():
         if key in (*_INPUT_DETAILS, *_OUTPUT_DETAILS) and is_object(one):
             one = {name: count for name, count in one.items() if name not in _COUNTED and count not in (None, 0)}
@@ -165,7 +165,7 @@ def _usage_rest(usage: object) -> dict[str, Any]:
 
 
 def _details(usage: Item, *names: str) -> Item:
-    return next((found for name in names if is_object(found := usage.get(name))), dict[str, Any]())
+    return next((found for name in names if is_object(found := usage.get(name))), JsonObject())
 
 
 def turn_end(parts: Iterable[AnyPart], otherwise: Callable[[bool], FinishReason]) -> FinishReason:
@@ -331,7 +331,7 @@ _ITEM_FIELDS: Final = frozenset(
 )
 
 
-def _beside(item: Item) -> dict[str, Any]:
+def _beside(item: Item) -> JsonObject:
     """Return the unknown fields of text or reasoning. Later requests omit them, because an API can reject them."""
     return {key: one for key, one in item.items() if key not in _ITEM_FIELDS and one not in (None, [], {}, "")}
 
@@ -396,7 +396,7 @@ class StreamItem:
         self._texts = texts
         self._reasoning = reasoning
         self._sent = sent
-        self._item: dict[str, Any] = {}  # the item in the first event
+        self._item: JsonObject = {}  # the item in the first event
         self._call: str | None = None  # the id of the call in its first part
         self._deltas: list[str] = []
         self._locations: dict[tuple[str, int], str] = {}  # of reasoning: from the provider's numbers to ids of blocks
@@ -520,7 +520,7 @@ class StreamItem:
             for (part, _), id_ in sorted(self._locations.items()):
                 pieces[part].append({"text": self._reasoning.text(id_)})
             return self.finish({**self._item, **pieces})
-        content: list[dict[str, Any]] = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
+        content: list[JsonObject] = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
         return self.finish({**self._item, "type": kind, "content": content} if kind == "message" else self._item)
 
     def finish(self, item: Item, *, went_on: bool = False) -> Iterable[StreamPart]:

@@ -29,6 +29,7 @@ from fxai.providers.openai.options import asks_usage, merge_options, option_fiel
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
 from fxai.providers.openai.server import COMPATIBLE, Server
 from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools, strict_keywords_of
+from fxai.schema.data import JsonObject
 from fxai.schema.request_form import CHAT, COMPATIBLE_CHAT, RESPONSES, RequestRules
 from fxai.schema.strict import OPENAI
 from fxai.tools.identity import NameConflictError
@@ -82,7 +83,7 @@ class Profile(msgspec.Struct, frozen=True):
 class WireRequest(msgspec.Struct, frozen=True):
     """A prepared request and the data to read its answer."""
 
-    fields: dict[str, Any]
+    fields: JsonObject
     """The body as plain JSON data."""
     offer: RequestTools
     """The tools."""
@@ -134,13 +135,13 @@ class WireRequest(msgspec.Struct, frozen=True):
         return json_of(fields)
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JsonObject:
         """The body as a new copy of plain data.
 
         Raises:
             PreparationError: If the request has no message, or JSON cannot represent a part of the body.
         """
-        return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
+        return cast(JsonObject, msgspec.json.decode(self.encoded))
 
     def count_body(self) -> bytes:
         """Return the body of a request for the token count, as JSON.
@@ -207,7 +208,7 @@ def prepare_request(
     offer = _offer(request, able, known, notes, cache)
     form = _format(request, able, known, notes, offer)
     history, digests, added = _history(request.prompt, offer, notes, known, cache)
-    fields: dict[str, Any] = {"model": model, **history, **_profile_fields(able, known, notes)}
+    fields: JsonObject = {"model": model, **history, **_profile_fields(able, known, notes)}
     by_tool = form is not None and form.tool is not None
     calls = by_tool or any(
         one.get("type") in ("function", "custom") for one in offer.prepared.plain_fields.get("tools", ())
@@ -249,9 +250,9 @@ def _check_model(facts: ModelFacts, api: Api, notes: Notes) -> None:
         )
 
 
-def _profile_fields(facts: ModelFacts, known: Profile, notes: Notes) -> dict[str, Any]:
+def _profile_fields(facts: ModelFacts, known: Profile, notes: Notes) -> JsonObject:
     """Return the fields that depend only on the profile."""
-    fields: dict[str, Any] = {} if known.store is None else {"store": known.store}
+    fields: JsonObject = {} if known.store is None else {"store": known.store}
     if known.api == "responses" and facts.reasons:
         # later requests send encrypted reasoning back, stored or not; other models reject this field
         fields["include"] = ["reasoning.encrypted_content"]
@@ -343,7 +344,7 @@ def _possible(request: ModelRequest, facts: ModelFacts, notes: Notes) -> tuple[T
 
 def _history(
     prompt: Prompt, offer: RequestTools, notes: Notes, known: Profile, cache: Cache | None
-) -> tuple[dict[str, Any], tuple[bytes, ...], Set[str]]:
+) -> tuple[JsonObject, tuple[bytes, ...], Set[str]]:
     """Return the fields of the prompt, their digests, and its tools. With a cache, write only new messages."""
     found = None if cache is None else cache.take(prompt, offer)
     writer, count, _ = found or (_writer(offer, known), 0, 0.0)
@@ -389,7 +390,7 @@ def _format(
     return form.by_tool(name, offer.prepared.names, rules=_rules(known))
 
 
-def _add_form(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], api: Api, facts: ModelFacts) -> None:
+def _add_form(form: AnswerForm, request: ModelRequest, fields: JsonObject, api: Api, facts: ModelFacts) -> None:
     """Add the field with the form of the answer, or a tool for the answer.
 
     If possible, force the model to call the tool unless the choice names another tool.

@@ -30,7 +30,7 @@ from fxai.models.history_form import IdRule
 from fxai.models.prepared_tools import contents_of, without_nulls
 from fxai.providers.openai.options import NAME, mark, marks
 from fxai.providers.openai.tool_encoding import RequestTools
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import JsonObject, is_array, is_object
 from fxai.schema.parsing import parse_json
 
 CALL_IDS: Final = IdRule(longest=64)
@@ -84,7 +84,7 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
     """Return the call of an item. Its arguments have the form of the tool's own schema."""
     kind = str(item["type"])
     id_ = str(item.get("call_id") or item.get("id") or "")
-    kept: dict[str, Any] = {name: item.get(name) for name in _KEPT}
+    kept: JsonObject = {name: item.get(name) for name in _KEPT}
     kept["status"] = None if kept["status"] == "completed" else kept["status"]
     rest = {key: one for key, one in item.items() if key not in _PLACED and one not in (None, [], {}, "")}
     kept["beside"] = rest or None  # later requests omit unknown fields, because an API can reject them
@@ -170,10 +170,10 @@ def arguments_of(part: ToolCallPart, params: Any) -> str:
     return msgspec.json.encode(arguments).decode()
 
 
-def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
+def item_of(part: ToolCallPart, offer: RequestTools) -> JsonObject:
     """Return the item of a call for the history. This function is the inverse of `call_of`."""
     kind = item_type(part, offer)
-    item: dict[str, Any] = {"type": kind, "call_id": part.id, **marks(part, *_KEPT)}
+    item: JsonObject = {"type": kind, "call_id": part.id, **marks(part, *_KEPT)}
     wire = offer.prepared.wire_call(part.name, part.params)
     match kind:
         case "function_call":
@@ -194,7 +194,7 @@ def input_of(part: ToolCallPart) -> str:
     return params if isinstance(params, str) else msgspec.json.encode(params).decode()
 
 
-def _whole(item: dict[str, Any], kind: str) -> dict[str, Any]:
+def _whole(item: JsonObject, kind: str) -> JsonObject:
     """Return the item with the status and the id that its type requires."""
     status = {"status": "completed"} if kind in ("local_shell_call", "apply_patch_call", "computer_call") else {}
     return {
@@ -204,7 +204,7 @@ def _whole(item: dict[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
+def _computer(part: ToolCallPart, *, single: bool) -> JsonObject:
     params = part.params if is_object(part.params) else {}
     found = params.get("actions")
     # `keys` is the only field that is required and can be null
@@ -213,14 +213,14 @@ def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
         for one in (found if is_array(found) else [])
         if is_object(one)
     ]
-    checks: dict[str, Any] = {"pending_safety_checks": params.get("pending_safety_checks") or []}
+    checks: JsonObject = {"pending_safety_checks": params.get("pending_safety_checks") or []}
     return {**checks, **({"action": actions[0]} if single and actions else {"actions": actions})}
 
 
-def output_of(part: ToolResultPart, call: ToolCallPart, offer: RequestTools, write: Any) -> list[dict[str, Any]]:
+def output_of(part: ToolResultPart, call: ToolCallPart, offer: RequestTools, write: Any) -> list[JsonObject]:
     """Return the items that answer a call. `write` encodes text or a file of the result."""
     kind = item_type(call, offer)
-    answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": part.id, **marks(call, "caller")}
+    answer: JsonObject = {"type": f"{kind}_output", "call_id": part.id, **marks(call, "caller")}
     match kind:
         case "shell_call":
             outputs = part.result if is_array(part.result) else [None]
@@ -246,7 +246,7 @@ def _bare(part: ToolResultPart) -> str:
     return part.result if isinstance(part.result, str) else result_text(part)
 
 
-def _screen(part: ToolResultPart, call: ToolCallPart, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _screen(part: ToolResultPart, call: ToolCallPart, answer: JsonObject) -> list[JsonObject]:
     if part.is_failure or not is_object(part.result):
         note = f"The call {part.id} failed, and there is no picture of the screen: {_bare(part)}"
         picture = {"type": "computer_screenshot", "image_url": _NO_PICTURE}
@@ -385,14 +385,14 @@ def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
     return [call, *picture, _result(item, name, id_, rest, {})]
 
 
-def _rest(item: Mapping[str, Any], without: tuple[str, ...]) -> dict[str, Any]:
+def _rest(item: Mapping[str, Any], without: tuple[str, ...]) -> JsonObject:
     rest = {key: value for key, value in item.items() if key not in (*_NEVER, *without) and value is not None}
     # the tools that a search found stay unchanged: some of their fields are required and can be null
     return {key: value if key == "tools" else without_nulls(value) for key, value in rest.items()}
 
 
 def _result(
-    item: Mapping[str, Any], name: str, id_: str, result: dict[str, Any], metadata: Mapping[str, Any]
+    item: Mapping[str, Any], name: str, id_: str, result: JsonObject, metadata: Mapping[str, Any]
 ) -> ToolResult:
     failed = item.get("status") == "failed" or item.get("error") is not None
     return ToolResult(id_, name, result, is_failure=failed, provider_executed=True, metadata=metadata)
@@ -400,14 +400,14 @@ def _result(
 
 def hosted_item(
     call: ToolCallPart, result: ToolResultPart | None, pictures: Mapping[str, FilePart]
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     """Return the item of a provider call, or None if the call did not end and cannot be sent.
 
     Some items also contain the result. `pictures` are the generated images by the id of their item.
     """
     kind = str(marks(call).get("type"))
     beside = marks(call, *_BESIDE, "status")
-    params: dict[str, Any] = dict(call.params) if is_object(call.params) else {}
+    params: JsonObject = dict(call.params) if is_object(call.params) else {}
     if kind in PAIRED:
         server = {"execution": "server"} if kind == "tool_search_call" else {}
         # a search of the provider has no call id, so the id of the item identifies the call
@@ -420,7 +420,7 @@ def hosted_item(
         return {"type": kind, **beside, **params}
     if result is None or not is_object(result.result):
         return None
-    nothing: dict[str, Any] = dict.fromkeys(_NULLABLE.get(kind, ()))
+    nothing: JsonObject = dict.fromkeys(_NULLABLE.get(kind, ()))
     picture = pictures.get(str(beside.get("id"))) if kind == "image_generation_call" else None
     drawn = {"result": b64encode(picture.data).decode()} if picture and isinstance(picture.data, bytes) else {}
     pair = {} if call.id == beside.get("id") else {"call_id": call.id}
@@ -442,7 +442,7 @@ class ChatCall(msgspec.Struct):
     deltas: list[str] = []
     custom: bool = False
     started: bool = False
-    extras: dict[str, Any] = {}
+    extras: JsonObject = {}
 
     @property
     def text(self) -> str:
@@ -450,7 +450,7 @@ class ChatCall(msgspec.Struct):
         return "".join(self.deltas)
 
     @property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> JsonObject:
         """The server's own fields, which are sent back with the call, such as Gemini's `extra_content`."""
         own_id = None if CALL_IDS.accepts(self.id) else self.id
         return mark(type="custom_tool_call" if self.custom else None, call=self.extras or None, call_id=own_id)
@@ -608,7 +608,7 @@ class ExecutedTools:
     """The tools that a server ran for an answer, such as Groq's. Each tool is a call and a result."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, dict[str, Any]] = {}
+        self._seen: dict[int, JsonObject] = {}
         self._given: set[int] = set()
 
     def add(self, tools: Iterable[Item]) -> Iterable[ToolCall | ToolResult | Source]:

@@ -35,6 +35,7 @@ from fxai.models.prepared_tools import (
     without_nulls,
 )
 from fxai.providers.openai.known_models import facts as known_facts
+from fxai.schema.data import JsonObject
 from fxai.schema.parsing import parse_json
 from fxai.schema.request_form import CHAT, RESPONSES, RequestRules
 from fxai.schema.strict import OPENAI
@@ -76,7 +77,7 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     defer_loading: bool | None = None
     allowed_callers: tuple[Caller, ...] | None = None
-    output_schema: dict[str, Any] | None = None
+    output_schema: JsonObject | None = None
     namespace: ToolNamespace | None = None
     asynchronous: bool | None = msgspec.field(default=None, name="async")
 
@@ -122,7 +123,7 @@ class Writer:
         self._notes.refuse(tool, why, _LOCATIONS[self._api])
         return False
 
-    def extras(self, tool: AnyTool) -> dict[str, Any]:
+    def extras(self, tool: AnyTool) -> JsonObject:
         """Return the supported fields of a tool except its name, description, and schema."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
         options, schema = options_of(tool, "openai", _Options), tool.get(OutputSchema)
@@ -151,7 +152,7 @@ class Writer:
             extras["cache_control"] = {"type": "ephemeral", **({} if time == "default" else {"ttl": time})}
         return self._notes.carry(tool, extras, carried, missing, _LOCATIONS[self._api])
 
-    def write(self, forms: ToolForm, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
+    def write(self, forms: ToolForm, wire: str, extras: Mapping[str, Any]) -> JsonObject:
         """Encode a local tool or a tool of OpenAI, with its OpenAI name."""
         tool, kind, is_chat = forms.tool, kind_of(forms.tool), self._api == "chat"
         description = shorten(tool, self._rules, self._notes)
@@ -163,7 +164,7 @@ class Writer:
                 return {"type": kind, "function": {**schema, **flag}, **extras}
             # Responses enables strict mode if the flag is missing
             return {"type": kind, **schema, "strict": bool(forms.strict), **extras}
-        args: dict[str, Any] = without_nulls(msgspec.to_builtins(tool.provider.args))
+        args: JsonObject = without_nulls(msgspec.to_builtins(tool.provider.args))
         if kind == _OF_SERVER:
             return {"type": args["type"], **args.get("fields", {})}
         args = {**about, **args} if kind in _DESCRIBED else args
@@ -186,7 +187,7 @@ _BY_TYPE: Final = frozenset(
 )
 
 
-def entry(tool: AnyTool, wire: str, api: Api) -> dict[str, Any]:
+def entry(tool: AnyTool, wire: str, api: Api) -> JsonObject:
     """Return the object that names a tool in a choice.
 
     >>> from fxai.tools.tool import Tool
@@ -221,13 +222,13 @@ def choice_on_wire(choice: ToolChoices | None, sent: Sequence[AnyTool], naming: 
 
 def allow_list(
     allowed: ToolChoice, sent: Sequence[AnyTool], deferred: Container[str], naming: NameMap, api: Api, notes: Notes
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the choice that allows some of the tools. The request contains all tools.
 
     Raises:
         PreparationError: If it allows no tool. A deferred tool is unavailable before the model searches for it.
     """
-    entries: list[dict[str, Any]] = []
+    entries: list[JsonObject] = []
     for tool in sent:
         if allowed.allows(tool.name) and tool.name in deferred:
             message = f"tool {tool.name!r} is deferred, so it cannot be an allowed tool"
@@ -240,7 +241,7 @@ def allow_list(
     return _list("auto" if allowed.mode == "auto" else "required", entries, api)
 
 
-def _list(mode: str, entries: list[dict[str, Any]], api: Api) -> dict[str, Any]:
+def _list(mode: str, entries: list[JsonObject], api: Api) -> JsonObject:
     allowed = {"mode": mode, "tools": entries}
     return {"type": "allowed_tools", **(allowed if api == "responses" else {"allowed_tools": allowed})}
 
@@ -335,10 +336,10 @@ def prepare_tools(
     return PreparedTools.make(fields, naming, notes=notes, forms=forms)
 
 
-def _in_namespaces(wires: Iterable[tuple[ToolNamespace | None, dict[str, Any]]]) -> list[dict[str, Any]]:
+def _in_namespaces(wires: Iterable[tuple[ToolNamespace | None, JsonObject]]) -> list[JsonObject]:
     """Group the tools of each namespace at the position of its first tool."""
-    sent: list[dict[str, Any]] = []
-    spaces: dict[str, dict[str, Any]] = {}
+    sent: list[JsonObject] = []
+    spaces: dict[str, JsonObject] = {}
     for space, wire in wires:
         if space is None:
             sent.append(wire)
@@ -402,16 +403,16 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
                 return tool.name
         return next(kind for kind, known in _ITEMS.items() if known == item)
 
-    def definition(self, name: str) -> dict[str, Any] | None:
+    def definition(self, name: str) -> JsonObject | None:
         """Return the tool in the form of the request, in its namespace, or None if the request does not contain it."""
         tool = self._by_name.get(name)
         locations = () if tool is None else self._locations_of(tool)
         return next((self._definitions[location] for location in locations if location in self._definitions), None)
 
-    def without(self, names: Container[str], wires: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    def without(self, names: Container[str], wires: Iterable[JsonObject]) -> list[JsonObject]:
         """Return the tools in the form of the request, except the tools with these names."""
         gone = {location for tool in self.tools if tool.name in names for location in self._locations_of(tool)}
-        left: list[dict[str, Any]] = []
+        left: list[JsonObject] = []
         for wire in wires:
             if wire.get("type") == "namespace":
                 inside = [one for one in wire["tools"] if _location_of(one) not in gone]
@@ -426,9 +427,9 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         return (kind_of(tool), self.prepared.naming.sent(tool.name), label), (kind_of(tool), None, label)
 
     @cached_property
-    def _definitions(self) -> dict[_Location, dict[str, Any]]:
+    def _definitions(self) -> dict[_Location, JsonObject]:
         """The tools in the form of the request. Each tool of a namespace has its own namespace object."""
-        known: dict[_Location, dict[str, Any]] = {}
+        known: dict[_Location, JsonObject] = {}
         for wire in self.prepared.plain_fields.get("tools", ()):
             if wire.get("type") == "namespace":
                 for one in wire["tools"]:
