@@ -44,7 +44,6 @@ INTERNAL = {
     "tests/kit/catalogs.py": "the tables of facts",
     "tests/architecture/test_style.py": "the tables of facts",
     "tests/kit/openai_facts.py": "how a table of facts is written",
-    "tests/kit/mcp_http.py": "an application asked without a socket",
     "tests/typing/right/mcp_tool_servers.py": "the type of an application",
     "tests/kit/ag_ui_client.py": "parameters that were cut",
     "tests/kit/fact_tables.py": "the data file of a table of facts",

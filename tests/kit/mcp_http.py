@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias, cast
 import anyio
 import httpx2
 from anyio.lowlevel import checkpoint
+from starlette.types import ASGIApp
 
 from fxai.effects import fx
 from fxai.mcp import HttpOptions, http_app
-from fxai.mcp.server.server_transport import AsgiApp
 from fxai.tools import Sourced
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
 
 Client = httpx2.AsyncClient
 
-OnApp: TypeAlias = Callable[[AsgiApp], Awaitable[Any]]
+OnApp: TypeAlias = Callable[[ASGIApp], Awaitable[Any]]
 OnClient: TypeAlias = Callable[[Client], Awaitable[Any]]
 
 MODERN = "2026-07-28"
@@ -48,14 +48,14 @@ def asking(origin: Sourced[Any, Any, None], backend: str, ask: OnClient, **optio
     return with_app(origin, backend, lambda app: on_client(app, ask), **options)
 
 
-async def on_client(app: AsgiApp, ask: OnClient) -> Any:
+async def on_client(app: ASGIApp, ask: OnClient) -> Any:
     """What `ask` gives of a client of the application."""
     transport = httpx2.ASGITransport(cast(Any, app))
     async with Client(transport=transport, base_url="http://127.0.0.1", headers=HEADERS) as client:
         return await ask(client)
 
 
-async def status_of(app: AsgiApp, pieces: Sequence[bytes], *, ends: bool, more: Mapping[str, str]) -> int | None:
+async def status_of(app: ASGIApp, pieces: Sequence[bytes], *, ends: bool, more: Mapping[str, str]) -> int | None:
     """The status that a request gets whose body comes in these pieces, and then ends or does not."""
     left = list(pieces)
     statuses: list[int] = []

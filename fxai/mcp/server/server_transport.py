@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Any, Final, Never, TypeAlias, final
+from typing import Any, Final, Never, TypeVar, final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -39,6 +39,8 @@ from mcp_types import (
 from pydantic import ValidationError
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import Scope as HttpScope
 
 from fxai.effects.concurrency import fork
 from fxai.effects.constructor import gen
@@ -48,10 +50,7 @@ from fxai.effects.scope import Scope, add_finalizer
 from fxai.mcp.server.exchange import Exchange, SdkServer
 from fxai.mcp.server.server_options import HttpSettings, ToolServerSettings
 
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-AsgiApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+_T = TypeVar("_T")
 
 _ALLOWED: Final = {
     "access-control-allow-methods": "GET, POST, DELETE",
@@ -67,14 +66,14 @@ _ONCE: Final = ("host", "origin", "authorization", "content-length")
 class Guard:
     """An ASGI application that passes admitted requests to another application."""
 
-    def __init__(self, app: AsgiApp, settings: HttpSettings, max_body: int) -> None:
+    def __init__(self, app: ASGIApp, settings: HttpSettings, max_body: int) -> None:
         self._app = app
         self._settings = settings
         self._max_body = max_body
         secret = settings.secret
         self._digest = None if secret is None else _digest(secret)
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         """Answer a request with a refusal, or pass it to the inner application."""
         if scope["type"] != "http":
             await _other(scope, receive, send)
@@ -89,7 +88,7 @@ class Guard:
             return
         await self._pass_on(scope, headers, receive, send)
 
-    def _refusal(self, scope: MutableMapping[str, Any], headers: Headers, origin: str | None) -> Any:
+    def _refusal(self, scope: HttpScope, headers: Headers, origin: str | None) -> Response | None:
         settings = self._settings
         if any(len(headers.getlist(name)) > 1 for name in _ONCE):  # a proxy may have checked the other value
             return _reply(400, f"each of these headers must appear at most once: {', '.join(_ONCE)}", _CLOSE)
@@ -108,9 +107,7 @@ class Guard:
             return _reply(404, f"path not found. Send requests to {settings.path}")
         return None
 
-    async def _pass_on(
-        self, scope: MutableMapping[str, Any], headers: Mapping[str, str], receive: Receive, send: Send
-    ) -> None:
+    async def _pass_on(self, scope: HttpScope, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
         declared = headers.get("content-length", "").lstrip("0")
         if declared.isdecimal() and (len(declared) > _DIGITS or int(declared) > self._max_body):
             await _reply(413, "the body is too large", _CLOSE)(scope, receive, send)
@@ -146,7 +143,7 @@ class Guard:
                 return {"type": "http.request", "body": bytes(body), "more_body": False}
 
 
-async def _other(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+async def _other(scope: HttpScope, receive: Receive, send: Send) -> None:
     """Answer the lifespan of the ASGI server, and refuse all other connections that are not requests."""
     if scope["type"] == "lifespan":
         while True:
@@ -215,7 +212,7 @@ class HttpApp:
         self._requests: dict[anyio.CancelScope, anyio.Event] = {}
         self._streams: set[anyio.Event] = set()  # requests whose answers are endless streams
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         """Answer a request. After the end of the application, answer 503."""
         if scope["type"] == "http" and not self._is_open:
             await PlainTextResponse("this server has ended", 503)(scope, receive, send)
@@ -370,7 +367,7 @@ async def _write(
                 requests -= {message.message.id}
 
 
-async def _when_ready(descriptor: int, ready: Callable[[int], Awaitable[None]], act: Callable[[], Any]) -> Any:
+async def _when_ready(descriptor: int, ready: Callable[[int], Awaitable[None]], act: Callable[[], _T]) -> _T:
     """Return the result of `act` when the descriptor is ready. Use a thread if the event loop cannot wait for it."""
     try:
         await ready(descriptor)

@@ -13,12 +13,12 @@ import pytest
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from returns.result import Failure, Result, Success
+from starlette.types import ASGIApp
 
 from fxai import BoundToolkit, tool
 from fxai.annotations import Destructive, Idempotent, JsonText, Meta, OpenWorld, Readonly, Title
 from fxai.effects import Effect, Gen, Layer, Tag, fx
 from fxai.mcp import Defect, ToolServer, http_app
-from fxai.mcp.server.server_transport import AsgiApp
 from fxai.tools import CallContext, HandlerError, Tool, Toolkit
 from tests.kit.mcp_client import Era, refused, text, used
 from tests.kit.mcp_http import INITIALIZE, Client, OnClient, asking, modern, on_client, status_of
@@ -554,7 +554,7 @@ def test_a_server_that_stops_gives_its_calls_a_while(
         await anyio.sleep(0.02 if last else 0)
         return "done"
 
-    async def call(app: AsgiApp, last: bool) -> None:
+    async def call(app: ASGIApp, last: bool) -> None:
         headers, body = modern("work", {"last": last})
         statuses.append(await status_of(app, [json.dumps(body).encode()], ends=True, more=headers))
 
@@ -562,7 +562,7 @@ def test_a_server_that_stops_gives_its_calls_a_while(
         began = anyio.current_time()
         async with anyio.create_task_group() as group:
 
-            def use(app: AsgiApp) -> Effect[None]:
+            def use(app: ASGIApp) -> Effect[None]:
                 group.start_soon(call, app, False)
                 group.start_soon(call, app, True)
                 return fx.sleep(0.1).tap(lambda _: fx.sync(go.set if grace > 1 else bool))

@@ -10,11 +10,12 @@ import anyio
 import httpx2
 import pytest
 from returns.result import Result, Success
+from starlette.types import ASGIApp
 
 from fxai import BoundToolkit, tool
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer, http_app, serve_http
-from fxai.mcp.server.server_transport import AsgiApp, HttpApp
+from fxai.mcp.server.server_transport import HttpApp
 from fxai.providers.http import Secret
 from fxai.tools import Tool, Toolkit
 from tests.kit.every import every
@@ -198,7 +199,7 @@ def test_other_paths_are_not_found(backend: str) -> None:
 def test_a_large_body_is_refused(backend: str) -> None:
     """A body above `max_body` is 413, whether it says its length or comes in pieces; the next request is answered."""
 
-    async def use(app: AsgiApp) -> list[Any]:
+    async def use(app: ASGIApp) -> list[Any]:
         said = await status_of(app, [b" "], ends=False, more={"content-length": "2000"})
         return [said, await status_of(app, [b" " * 100] * 20, ends=False, more={})]
 
@@ -208,7 +209,7 @@ def test_a_large_body_is_refused(backend: str) -> None:
 def test_a_body_that_does_not_come_is_given_up(backend: str) -> None:
     """A request whose body is not there after `body_timeout` is answered 408."""
 
-    async def use(app: AsgiApp) -> Any:
+    async def use(app: ASGIApp) -> Any:
         with anyio.fail_after(60):
             return await status_of(app, [b"{"], ends=False, more={})
 
@@ -289,17 +290,17 @@ def test_a_header_that_stands_for_an_argument_says_the_same(backend: str, header
 def test_when_the_scope_has_closed_nothing_is_answered(backend: str) -> None:
     """An application that outlives its scope answers 503, and calls that ran were ended without an answer."""
     statuses: list[int | None] = []
-    kept: list[AsgiApp] = []
+    kept: list[ASGIApp] = []
     headers, body = modern("linger")
     body["params"]["arguments"] = {}
 
-    async def call(app: AsgiApp) -> None:
+    async def call(app: ASGIApp) -> None:
         statuses.append(await status_of(app, [json.dumps(body).encode()], ends=True, more=headers))
 
     async def go() -> None:
         async with anyio.create_task_group() as group:
 
-            def use(app: AsgiApp) -> Effect[None]:
+            def use(app: ASGIApp) -> Effect[None]:
                 kept.append(app)
                 group.start_soon(call, app)
                 return fx.sleep(0.1)
