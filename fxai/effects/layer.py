@@ -400,6 +400,8 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """Return the layer of the services of both layers, built concurrently. For a common key, `other` wins."""
         return _merge((self, other))
 
+    __or__ = merge
+
     if not MYPY:  # pyright infers no union of variables from the parameter of `to_layer`
 
         @overload
@@ -473,14 +475,6 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
             TypeError: If a value is not a layer.
         """
         return _merge(layers)
-
-    @overload
-    def __or__(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]: ...
-    @overload
-    def __or__(self, other: _Joins[LayerOf[_Out_contra, _E_co, _In_co], _T]) -> _T: ...
-    def __or__(self, other: Any) -> Any:
-        """Return `a.merge(b)` for `a | b`."""
-        return self.merge(other)
 
     def provide(self, dependency: Callable[[LayerOf[_Out_contra, _E_co, _In_co | None]], _T]) -> _T:
         """Return this layer with the services of `dependency`, which are neither needed nor in the output.
