@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from itertools import islice
@@ -68,25 +68,20 @@ def subschemas(schema: JsonObject, dialect: Dialect) -> Iterator[tuple[str, str,
 
 @final
 class Subschema(msgspec.Struct, frozen=True):
-    """A schema of a document with its location.
-
-    Attributes:
-        pointer: The JSON pointer from the root of the document.
-        schema: The schema.
-        dialect: The dialect of the schema.
-        resource: The base URI of the references in the schema.
-        inside: The schemas directly inside the schema, as `subschemas` returns them.
-        keyword: The keyword that contains the schema. Empty at the root.
-        around: The enclosing schemas that apply to the same value, the nearest schema first.
-    """
+    """A schema of a document with its location."""
 
     pointer: str
+    """The JSON pointer from the root of the document."""
     schema: JsonObject
     dialect: Dialect
     resource: str
+    """The base URI of the references in the schema."""
     inside: tuple[tuple[str, str, Any], ...]
+    """The schemas directly inside the schema, as `subschemas` returns them."""
     keyword: str = ""
+    """The keyword that contains the schema. Empty at the root."""
     around: tuple[JsonObject, ...] = ()
+    """The enclosing schemas that apply to the same value, the nearest schema first."""
 
     @property
     def name(self) -> str | None:
@@ -158,15 +153,12 @@ def names_inside(document: Any) -> bool:
 
 
 @final
-class Site:
+class Site(msgspec.Struct, frozen=True, eq=False):
     """A schema of a document. It hides keywords that other code handles."""
 
-    __slots__ = ("hidden", "pointer", "schema")
-
-    def __init__(self, pointer: str, schema: Any, hidden: frozenset[str] = frozenset()) -> None:
-        self.pointer: str = pointer
-        self.schema: Any = schema
-        self.hidden: frozenset[str] = hidden
+    pointer: str
+    schema: Any
+    hidden: frozenset[str] = frozenset()
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:
@@ -213,10 +205,7 @@ Location = tuple[Site, ...]
 class References:
     """The schemas of a document, with their names, such as `$id` and `$anchor`, and the targets of references.
 
-    fxai fetches nothing.
-
-    Attributes:
-        known: The schemas that a walk has reached, by identity.
+    fxai fetches nothing. `known` contains the schemas that a walk has reached, by identity.
 
     >>> city = {"$id": "city", "$anchor": "name", "type": "string"}
     >>> References.of({"$defs": {"a": city}}).find("city#name")["type"]
@@ -349,15 +338,6 @@ class LocationError(Exception):
 
 
 @final
-class _AnyName:
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
-_ANY: Final = _AnyName()
-
-
-@final
 class DocumentReader:
     """A reader of the places of a document, with one budget for all its work."""
 
@@ -366,7 +346,7 @@ class DocumentReader:
         self.dialect: Dialect = dialect_of(document)
         self.steps: Work = Work(MAX_LOCATIONS)
         """The budget. The methods raise an `ExhaustedError` if they exceed it."""
-        self._evaluated: dict[str, Container[str]] = {}
+        self._evaluated: dict[str, set[str] | None] = {}
         self._references = References.of(document)
 
     def follow(self, site: Site) -> Site:
@@ -426,16 +406,16 @@ class DocumentReader:
                 pending.append(self.follow(site))
         return list(found.values())
 
-    def evaluated_names(self, site: Site) -> Container[str]:
-        """Return the names that an object can have if `unevaluatedProperties` is false. Otherwise, return all names."""
+    def allows(self, site: Site, name: str) -> bool:
+        """Return False if `unevaluatedProperties` is false and no schema that applies declares the name."""
         if site.get("unevaluatedProperties") is not False:
-            return _ANY
-        known = self._evaluated.get(site.pointer)
-        if known is None:
+            return True
+        if site.pointer not in self._evaluated:
             names = self.declared_names(Site(site.pointer, site.schema))
-            open_to = any(name.startswith(f"{site.pointer}/") for name in names)
-            known = self._evaluated[site.pointer] = _ANY if open_to else names
-        return known
+            is_open = any(one.startswith(f"{site.pointer}/") for one in names)
+            self._evaluated[site.pointer] = None if is_open else names
+        known = self._evaluated[site.pointer]
+        return known is None or name in known
 
     def declared_names(self, site: Site) -> set[str]:
         """Return the names of properties that a schema and its applied schemas declare for the same value."""

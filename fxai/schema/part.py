@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias, final
 
+import msgspec
+
 from fxai.schema.budget import ExhaustedError, Work, new_stack
 from fxai.schema.dialect import Dialect
 from fxai.schema.location import References
@@ -59,23 +61,15 @@ def kind_of(value: object) -> type:
 
 
 @final
-class Clause:
-    """A keyword of a schema, with its checks and the reasons why it refuses a value.
+class Clause(msgspec.Struct, eq=False):
+    """A keyword of a schema, with its checks by the type of the value, and its cost in steps."""
 
-    Attributes:
-        by_type: The checks, by the type of the value.
-        weight: The steps that the keyword costs.
-        visits: The inner schemas that the keyword applies, with their values. None if the keyword applies no schema.
-        names: The properties that the keyword refuses or requires. None if the keyword does not concern properties.
-    """
-
-    __slots__ = ("by_type", "names", "visits", "weight")
-
-    def __init__(self) -> None:
-        self.by_type: dict[type, Check] = {}
-        self.weight: int = 0
-        self.visits: Visits | None = None
-        self.names: Callable[[Any, Work], Iterable[str]] | None = None
+    by_type: dict[type, Check] = {}
+    weight: int = 0
+    visits: Visits | None = None
+    """The inner schemas that the keyword applies, with their values. None if the keyword applies no schema."""
+    names: Callable[[Any, Work], Iterable[str]] | None = None
+    """The properties that the keyword refuses or requires. None if the keyword does not concern properties."""
 
     def visit(self, kind: str, visits: Visits, check: Check | None = None, weight: int = 1) -> None:
         """Apply inner schemas to every value of a JSON type. Default check: each inner schema accepts its value."""
@@ -166,42 +160,31 @@ Follow: TypeAlias = "Callable[[Work | None], Part]"
 
 
 @final
-class Part:
-    """A compiled schema of a document.
+class Part(msgspec.Struct, eq=False):
+    """A compiled schema of a document."""
 
-    Attributes:
-        under: Returns the part of a schema inside this schema.
-        schema: The schema as a JSON value.
-        references: The schemas and the names of the document.
-        dialect: The dialect of the schema.
-        resource: The base URI of the references in the schema.
-        takes: Returns True if a value is valid. It can raise `ExhaustedError` and `PatternTimeoutError`.
-        free: The types whose values are always valid.
-        clauses: The checks of each keyword that restricts values.
-        follows: The functions that return the targets of the references.
-        rules: The keywords that can refuse a value with their checks, by the type of the value. See `rules_of`.
-        words: The expectations in messages, by keyword.
-    """
+    under: Callable[[object], Part]
+    """Returns the part of a schema inside this schema."""
+    schema: Any
+    references: References
+    dialect: Dialect
+    resource: str = ""
+    """The base URI of the references in the schema."""
+    takes: Check = never
+    """Returns True if a value is valid. It can raise `ExhaustedError` and `PatternTimeoutError`."""
+    free: frozenset[type] = frozenset()
+    """The types whose values are always valid."""
+    clauses: dict[str, Clause] = {}
+    """The checks of each keyword that restricts values."""
+    follows: tuple[Follow, ...] = ()
+    """The functions that return the targets of the references."""
+    rules: dict[type, tuple[tuple[str, Check, Clause], ...]] = {}
+    words: dict[str, str] = {}
+    """The expectations in messages, by keyword."""
 
-    __slots__ = (
-        *("clauses", "dialect", "follows", "free", "references", "resource"),
-        *("rules", "schema", "takes", "under", "words"),
-    )
-
-    def __init__(
-        self, under: Callable[[object], Part], schema: Any, references: References, dialect: Dialect, resource: str = ""
-    ) -> None:
-        self.under: Callable[[object], Part] = under
-        self.schema: Any = schema
-        self.references: References = references
-        self.dialect: Dialect = dialect
-        self.resource: str = resource
-        self.takes: Check = always if schema is True else never
-        self.free: frozenset[type] = frozenset(TYPES if schema is True else ())
-        self.clauses: dict[str, Clause] = {}
-        self.follows: tuple[Follow, ...] = ()
-        self.rules: dict[type, tuple[tuple[str, Check, Clause], ...]] = {}
-        self.words: dict[str, str] = {}
+    def __post_init__(self) -> None:
+        if self.schema is True:
+            self.takes, self.free = always, _KNOWN
 
     def accepts(self, value: object) -> bool:
         """Return True if a JSON value is valid and a validation can decide this within its budget."""

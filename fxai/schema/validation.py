@@ -53,27 +53,19 @@ _UNORDERED: Final = frozenset(
 
 @final
 class Breach(msgspec.Struct, frozen=True, eq=False):
-    """A violation of a keyword by a value.
-
-    Attributes:
-        keyword: The keyword. `false` means a schema that accepts no value, and `late` means a pattern that exceeded
-            its time limit.
-        part: The part that contains the keyword.
-        pointer: The JSON pointer of the value.
-        value: The value.
-        names: The properties that violate the keyword.
-        branches: The breaches of each alternative of `anyOf` or `oneOf`. Empty if multiple alternatives of `oneOf`
-            accept the value.
-        words: The expectation in the message. Empty if the keyword determines the expectation.
-    """
+    """A violation of a keyword of `part` by the value at `pointer`."""
 
     keyword: str
+    """The keyword. `false` means a schema that accepts no value, and `late` a pattern that exceeded its time limit."""
     part: Part
     pointer: str
     value: Any
     names: tuple[str, ...] = ()
+    """The properties that violate the keyword."""
     branches: tuple[tuple[Breach, ...], ...] = ()
+    """The breaches of each alternative of a union. Empty if multiple alternatives of `oneOf` accept the value."""
     words: str = ""
+    """The expectation in the message. Empty if the keyword determines the expectation."""
 
     @property
     def schema(self) -> JsonObject:
@@ -100,21 +92,17 @@ class EnoughError(ExhaustedError):
 
 @final
 class Finder(Work, eq=False):
-    """A search for the breaches of a value within a budget.
-
-    Attributes:
-        found: The breaches.
-        unions: The number of enclosing unions whose alternatives the search visits.
-        stacks: The number of stacks that the search can still start.
-        is_mixed: True if the breaches can be duplicates or in another order than the value.
-        integers: The JSON pointers of whole numbers, such as `3.0`, that represent an integer. None to report them.
-    """
+    """A search for the breaches of a value within a budget."""
 
     found: list[Breach] = []  # noqa: RUF012  # msgspec copies it
     unions: int = 0
+    """The number of enclosing unions whose alternatives the search visits."""
     stacks: int = 32
+    """The number of stacks that the search can still start."""
     is_mixed: bool = False
+    """True if the breaches can be duplicates or in another order than the value."""
     integers: list[str] | None = None
+    """The JSON pointers of whole numbers, such as `3.0`, that represent an integer. None to report them."""
 
     def of(self, part: Part, value: Any, pointer: str, suffix: str = "") -> None:
         """Add the breaches of a part by the value at `pointer + suffix`.
@@ -129,17 +117,16 @@ class Finder(Work, eq=False):
         if len(self.found) >= MAX_FAULTS:
             raise EnoughError
         rules = (part.rules or rules_of(part)).get(kind, ())
-        only = rules[0] if len(rules) == 1 and rules[0][1] is never else None
-        if only is None:
-            try:
-                if id(value) not in self.suspects and part.takes(value, self):
-                    return
-            except PatternTimeoutError:
-                pass  # the keyword reports it
-        if only is None:
-            self.walk(part, value, pointer + suffix)
-        elif kind is not float or not self._is_integer(part, value, pointer + suffix):
-            self.found.append(Breach(only[0], part, pointer + suffix, value))
+        if len(rules) == 1 and rules[0][1] is never:
+            if kind is not float or not self._is_integer(part, value, pointer + suffix):
+                self.found.append(Breach(rules[0][0], part, pointer + suffix, value))
+            return
+        try:
+            if id(value) not in self.suspects and part.takes(value, self):
+                return
+        except PatternTimeoutError:
+            pass  # the keyword reports it
+        self.walk(part, value, pointer + suffix)
 
     def walk(self, part: Part, value: Any, pointer: str) -> None:
         """Add the breaches of a part by a value that the part refuses. See `of`."""
@@ -211,20 +198,6 @@ class Finder(Work, eq=False):
 # ---- the words of a breach
 
 
-_Teller: TypeAlias = Callable[[Breach], Iterator[Fault]]
-_TELLERS: Final[dict[str, _Teller]] = {}
-
-
-def _tells(*keywords: str) -> Callable[[_Teller], _Teller]:
-    """Return a decorator that records the function for the errors of keywords."""
-
-    def record(teller: _Teller) -> _Teller:
-        _TELLERS.update(dict.fromkeys(keywords, teller))
-        return teller
-
-    return record
-
-
 def _faults(breach: Breach) -> Iterable[Fault]:
     """Return the validation errors of a breach, by the function for its keyword or by a description of the keyword."""
     keyword, words = breach.keyword, breach.part.words
@@ -253,14 +226,12 @@ def _alone(keyword: str, schema: Mapping[str, Any]) -> JsonObject:
 # ---- keywords for members
 
 
-@_tells("required", "dependentRequired", "dependencies")
 def _missing(breach: Breach) -> Iterator[Fault]:
     known = breach.schema.get("properties", {})
     for name in breach.names:
         yield Fault(pointer_to(breach.pointer, name), describe(known.get(name, True), breach.follow), NOTHING)
 
 
-@_tells("additionalProperties", "unevaluatedProperties")
 def _additional(breach: Breach) -> Iterator[Fault]:
     inner = breach.schema.get(breach.keyword, False)
     expected = "no property of this name" if inner is False else describe(inner, breach.follow)
@@ -268,7 +239,6 @@ def _additional(breach: Breach) -> Iterator[Fault]:
         yield Fault(pointer_to(breach.pointer, name), expected, found_in(breach.value[name]))
 
 
-@_tells("propertyNames")
 def _property_names(breach: Breach) -> Iterator[Fault]:
     inner = breach.schema.get("propertyNames", False)
     converter = inner.get(CONVERTS) if is_object(inner) else None
@@ -280,12 +250,10 @@ def _property_names(breach: Breach) -> Iterator[Fault]:
         yield Fault(pointer_to(breach.pointer, name), f"a {kind} that is {expected}", f"{noun} {name!r}")
 
 
-@_tells(CONVERTS)
 def _conversion(breach: Breach) -> Iterator[Fault]:
     yield Fault(breach.pointer, breach.schema[CONVERTS].words, found_in(breach.value))
 
 
-@_tells("items", "additionalItems", "unevaluatedItems")
 def _items(breach: Breach) -> Iterator[Fault]:
     locations: Any = breach.schema.get("prefixItems" if breach.keyword == "items" else "items")
     most = len(locations) if is_array(locations) else 0
@@ -298,7 +266,6 @@ def _items(breach: Breach) -> Iterator[Fault]:
     yield Fault(breach.pointer, expected, found_in(breach.value))
 
 
-@_tells("contains", "minContains", "maxContains")
 def _contains(breach: Breach) -> Iterator[Fault]:
     schema = breach.schema
     least, most = schema.get("minContains", 1), schema.get("maxContains")
@@ -310,7 +277,6 @@ def _contains(breach: Breach) -> Iterator[Fault]:
     yield Fault(breach.pointer, expected, found_in(breach.value))
 
 
-@_tells("anyOf", "oneOf")
 def _alternatives(breach: Breach) -> Iterator[Fault]:
     """Iterate over the errors of the intended alternative, or over an error that names all alternatives."""
     there, pointer = breach.value, breach.pointer
@@ -453,6 +419,16 @@ def _tags(
 
 
 # ---- validation
+
+_TELLERS: Final[Mapping[str, Callable[[Breach], Iterator[Fault]]]] = {
+    **dict.fromkeys(("required", "dependentRequired", "dependencies"), _missing),
+    **dict.fromkeys(("additionalProperties", "unevaluatedProperties"), _additional),
+    "propertyNames": _property_names,
+    CONVERTS: _conversion,
+    **dict.fromkeys(("items", "additionalItems", "unevaluatedItems"), _items),
+    **dict.fromkeys(("contains", "minContains", "maxContains"), _contains),
+    **dict.fromkeys(("anyOf", "oneOf"), _alternatives),
+}
 
 
 def find_faults(part: Part, value: object, refused: Finder | None = None) -> tuple[Fault, ...]:

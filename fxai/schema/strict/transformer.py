@@ -529,9 +529,7 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, requi
     """Create the property with a name. Return None if the object cannot have this property."""
     to.reader.steps.take(len(sites), at)
     location = tuple(site for rule in sites for site in _property(rule, name))
-    if any(site.schema is False for site in location) or any(
-        name not in to.reader.evaluated_names(site) for site in sites
-    ):
+    if any(site.schema is False for site in location) or not all(to.reader.allows(site, name) for site in sites):
         return None
     if not location and required and not any(name in site.get("properties", {}) for site in sites):
         raise LocationError(at, "required", f"the required {name!r} has no schema, so add it to properties")
