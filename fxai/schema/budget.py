@@ -79,23 +79,20 @@ class Work(msgspec.Struct, eq=False):
     """The budget of one piece of work, with the state of its validation.
 
     All steps cost about the same time, so the budget limits the time.
-
-    Attributes:
-        left: The number of remaining steps.
-        known: The decisions about values, used if the validation takes more than 500 steps.
-        resources: The resources on the path to the current schema, for dynamic references.
-        numbers: The numbers of values of the data, by identity and by content.
-        searches: The `Matcher` of the patterns, or None before the first search.
-        suspects: The only items of an array that can be invalid, by the identity of the array. None for an enclosing
-            value. In an array without suspects, every item can be invalid.
     """
 
     left: int = MAX_STEPS
+    """The number of remaining steps."""
     known: dict[Hashable, bool] = {}
+    """The decisions about values, used if the validation takes more than 500 steps."""
     resources: list[str] = []
+    """The resources on the path to the current schema, for dynamic references."""
     numbers: dict[Hashable, object] = {}
+    """The numbers of values of the data, by identity and by content."""
     searches: Any = None
+    """The `Matcher` of the patterns, or None before the first search."""
     suspects: dict[int, list[int] | None] = {}
+    """The only items of an array that can be invalid, by the identity of the array. None for an enclosing value."""
 
     def take(self, steps: int = 1, location: str = "") -> None:
         """Count steps at a location.

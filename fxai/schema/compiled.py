@@ -68,15 +68,8 @@ def raise_faults(faults: tuple[Fault, ...]) -> NoReturn:
 class Compiled:
     """The decoders, conversions, and checks of a type.
 
-    Attributes:
-        plan: The wire type and the conversions between the wire type and the Python type.
-        read: A function that reads a value of the wire type from JSON text.
-        take: A function that converts plain JSON data to a value of the wire type.
-        direct: True if `read` and `take` return the Python value itself.
-        atom: The type if each of its values is its own JSON data, or None.
-        own_form: A function that returns True if a value is certainly its own JSON data, or None.
-        checked: True if fxai must check data before it converts the data, because the type accepts values that JSON
-            cannot represent.
+    `read` reads a value of the wire type from JSON text, and `take` converts plain JSON data to this value. If the type
+    is `direct`, this value is the Python value itself.
 
     Raises:
         SchemaError: If the type has no JSON form. The message names the type, the location, and the remedy.
@@ -88,10 +81,12 @@ class Compiled:
         survey = self.plan.survey
         self.direct: bool = self.plan.step is None
         self.atom: type[Any] | None = self.wire if self.direct and self.wire in (int, bool, type(None)) else None
+        """The type if each of its values is its own JSON data, or None."""
         self.own_form: Callable[[object], bool] | None = (
             _OWN_FORMS.get(self.wire) if self.direct and isinstance(self.wire, type) else None
         )
         self.checked: bool = survey.open_ended or survey.floats
+        """True if the type accepts values that JSON cannot represent."""
         self._sound = self.plan.step is not None and self.plan.step.sound
         self.read: Callable[[bytes | str], Any] = self._decoder()
         self.take: Callable[[object], Any] = partial(msgspec.convert, type=self.wire, str_keys=True)

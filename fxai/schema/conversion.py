@@ -310,21 +310,17 @@ def _entries(steps: tuple[_Convert | None, _Convert | None], given: Mapping[Any,
 
 @final
 class Slot(msgspec.Struct, frozen=True):
-    """A member of a class and of its mirror.
-
-    Attributes:
-        name: The attribute (or key) of the Python value, and the attribute of the mirror.
-        init_name: The argument of the constructor.
-        token: The name or the index on the wire.
-        step: The conversion of the member, or None.
-        default: A function that returns True for a value that the class omits on the wire, or None.
-    """
+    """A member of a class and of its mirror."""
 
     name: str
+    """The attribute (or key) of the Python value, and the attribute of the mirror."""
     init_name: str
+    """The argument of the constructor."""
     token: str | int
+    """The name or the index on the wire."""
     step: Conversion | None
     default: Callable[[object], bool] | None = None
+    """A function that returns True for a value that the class omits on the wire, or None."""
 
 
 @final

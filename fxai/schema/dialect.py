@@ -22,21 +22,17 @@ from fxai.schema.fault import SchemaError
 
 @final
 class Dialect(msgspec.Struct, frozen=True):
-    """A draft of JSON Schema.
-
-    Attributes:
-        name: The name, from `draft-04` to `2020-12`.
-        uri: The value of `$schema`, without a trailing `#`.
-        keywords: The shape of each keyword's value, such as `schema`, `schemas`, `named schemas`, or `number`.
-        id_keyword: `id` or `$id`.
-        ref_alone: True if `$ref` hides the keywords next to it.
-    """
+    """A draft of JSON Schema."""
 
     name: str
+    """The name, from `draft-04` to `2020-12`."""
     uri: str
+    """The value of `$schema`, without a trailing `#`."""
     keywords: dict[str, str]
+    """The shape of each keyword's value, such as `schema`, `schemas`, `named schemas`, or `number`."""
     id_keyword: str = "$id"
     ref_alone: bool = False
+    """True if `$ref` hides the keywords next to it."""
 
 
 _DRAFT_4: Final = {

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeAlias, final
 from urllib.parse import urldefrag
@@ -25,7 +26,7 @@ from fxai.schema.data import JsonArray, JsonObject, every_object, is_array, is_o
 from fxai.schema.dialect import CONVERTS, LATEST, WIRE, Dialect, dialect_of
 from fxai.schema.fault import pointer_to
 from fxai.schema.location import MISSING, References, Site
-from fxai.schema.part import Check, Clause, Follow, Part, Visit, Visits, always, join, never
+from fxai.schema.part import Check, Clause, Follow, Part, Visit, always, join, never
 from fxai.schema.pattern import matches
 
 _DYNAMIC: Final = frozenset(("$dynamicRef", "$recursiveRef"))
@@ -34,14 +35,7 @@ _META: Final = "https://json-schema.org/draft/20"  # the metaschemas with dynami
 
 @final
 class Engine:
-    """A compiled document.
-
-    Attributes:
-        root: The part of the document itself.
-        dialect: The dialect of the current schema during the compilation.
-        references: The schemas and the names of the document.
-        is_dynamic: True if the target of a reference can depend on the way to it.
-    """
+    """A compiled document. `root` is the part of the document itself."""
 
     def __init__(self, document: Any, dialect: Dialect = LATEST) -> None:
         """Compile a valid document in its own dialect, or in `dialect`. Do not change the document afterwards."""
@@ -51,7 +45,7 @@ class Engine:
         self._pending: list[Part] = []
         self._lock = threading.RLock()
         self.is_dynamic: bool = dialect is LATEST and _is_dynamic(document)
-        self.dialect: Dialect = dialect_of(document, dialect)
+        self.dialect: Dialect = dialect_of(document, dialect)  # of the current schema during the compilation
         self.references.enter(document, dialect=self.dialect)
         self.root: Part = self.part(document)
 
@@ -78,7 +72,7 @@ class Engine:
             dialect, resource = (self.dialect, "") if found is None else (found.dialect, found.resource)
             known = Part(self.part, schema, self.references, dialect, resource)
             if is_object(schema):
-                known.takes = _late(known)
+                known.takes = partial(_late, known)  # until the engine compiles the part
                 self._pending.append(known)
             self._parts[id(schema)] = known
         return known
@@ -99,9 +93,7 @@ class Engine:
             for keyword, rule in schema.items():
                 clause = Clause()
                 if keyword == "$ref" or (keyword in _DYNAMIC and keyword in dialect.keywords):
-                    find = self._follow(part, keyword, rule)
-                    part.follows += (find,)
-                    clause.visit("any", _visits(find), self._remembering(part, find))
+                    self._refer(clause, part, self._follow(part, keyword, rule))
                 elif keyword in MAKERS and keyword in dialect.keywords and not is_hidden:
                     MAKERS[keyword](self, clause, rule, schema)
                 else:
@@ -137,8 +129,8 @@ class Engine:
 
         return find
 
-    def _remembering(self, part: Part, find: Follow) -> Check:
-        """Return the check by the target of a reference. In a long validation, it decides once about a value."""
+    def _refer(self, clause: Clause, part: Part, find: Follow) -> None:
+        """Apply the target of a reference. In a long validation, the check decides once about a value."""
 
         def check(value: object, work: Work) -> bool:
             if work.left > REMEMBERED or not (is_object(value) or is_array(value)):
@@ -149,7 +141,8 @@ class Engine:
                 known = work.known[key] = find(work).takes(value, work)
             return known
 
-        return check
+        part.follows += (find,)
+        clause.visit("any", lambda value, work: ((find(work), value, ""),), check)
 
     # ---- constants
 
@@ -170,17 +163,8 @@ def _refuse(_: object, __: Work) -> bool:
     raise UnresolvedError
 
 
-def _late(part: Part) -> Check:
-    """Return a check by a part that the engine compiles later."""
-
-    def check(value: object, work: Work) -> bool:
-        return part.takes(value, work)
-
-    return check
-
-
-def _visits(find: Follow) -> Visits:
-    return lambda value, work: ((find(work), value, ""),)
+def _late(part: Part, value: object, work: Work) -> bool:
+    return part.takes(value, work)
 
 
 def _within(resource: str, check: Check) -> Check:

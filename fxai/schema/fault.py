@@ -33,17 +33,14 @@ _LARGE: Final = 1e15
 
 @final
 class Fault(msgspec.Struct, frozen=True):
-    """A validation error of a value.
-
-    Attributes:
-        pointer: The location as a JSON pointer (RFC 6901). `""` is the whole value.
-        expected: The expected value: `"integer"`, `"string of at least 1 character"`.
-        found: A short description of the actual value: `"string 'one'"`, `"nothing"`, `"object with 3 properties"`.
-    """
+    """A validation error of a value."""
 
     pointer: str
+    """The location as a JSON pointer (RFC 6901). `""` is the whole value."""
     expected: str
+    """The expected value: `"integer"`, `"string of at least 1 character"`."""
     found: str
+    """A short description of the actual value: `"string 'one'"`, `"nothing"`, `"object with 3 properties"`."""
 
     def __str__(self) -> str:
         """Return the location, the expected value, and the actual value in one line."""
@@ -54,13 +51,10 @@ class Fault(msgspec.Struct, frozen=True):
 
 @final
 class DecodeFailure(msgspec.Struct, frozen=True, tag="decode-failure"):
-    """The failure of a value that does not match a schema, with at least one validation error.
-
-    Attributes:
-        faults: The validation errors, in the order of the value.
-    """
+    """The failure of a value that does not match a schema, with at least one validation error."""
 
     faults: tuple[Fault, ...]
+    """The validation errors, in the order of the value."""
 
     def __post_init__(self) -> None:
         """Check that the failure contains an error.

@@ -164,14 +164,9 @@ def _class(module: str, name: str) -> type[Any] | None:
 class Foreign(Conversion):
     """The conversion between JSON values and values of a type of pydantic.
 
-    Attributes:
-        tp: The type.
-        number: The value of `MARK` at the location of the type.
-        document: The JSON Schema of the JSON values that the type decodes.
-        written: The JSON Schema of the JSON values that the type encodes. Computed fields, aliases, and serializers
-            can make it differ from `document`.
-        open_ended: True if a value can contain any data, or data of any depth.
-        caveats: The laws between the type and its JSON Schema that are true in only one direction.
+    `document` describes the JSON values that the type decodes, and `written` the JSON values that it encodes. They can
+    differ by computed fields, aliases, and serializers. `number` is the value of `MARK` at the location of the type.
+    `caveats` are the laws between the type and its JSON Schema that are true in only one direction.
     """
 
     sound = True
@@ -226,15 +221,16 @@ class Foreign(Conversion):
         try:
             return self._build.validate_json(_ENCODE(wire))
         except self._refusal as error:
-            refused, mended = error, _with_integers(wire, error)
-        if mended is not None:
+            errors: Any = error
+        located = [_locate(one, wire) for one in errors.errors(include_url=False, include_context=False)]
+        whole = dict.fromkeys(at for at, there in located if isinstance(there, float) and there.is_integer())
+        if whole:  # JSON Schema accepts `3.0` as an integer
             try:
-                return self._build.validate_json(_ENCODE(mended))
+                return self._build.validate_json(_ENCODE(with_integers(wire, whole)))
             except self._refusal as error:
-                refused = error
-        errors: Any = refused
+                errors = error
         found = dict.fromkeys(_fault(one, wire) for one in errors.errors(include_url=False)[:MAX_FAULTS])
-        raise self._unfit(*found) from refused
+        raise self._unfit(*found) from errors
 
     @override
     def outward(self, value: object) -> object:
@@ -384,21 +380,6 @@ def _first_line(error: Exception) -> str:
 # ---- validation errors
 
 _MOST_WAYS: Final = 16
-
-
-def _with_integers(wire: object, refused: Any) -> Any:
-    """Return a copy of the data with each refused whole number as an integer, because JSON Schema accepts `3.0`.
-
-    Return None if pydantic refused no whole number.
-    """
-    whole: list[str] = []
-    for error in refused.errors(include_url=False, include_context=False):
-        pointer, there = _locate(error, wire)
-        if isinstance(there, float) and there.is_integer():
-            whole.append(pointer)
-    if not whole:
-        return None
-    return with_integers(wire, dict.fromkeys(whole))
 
 
 def _fault(error: Any, wire: object) -> Fault:

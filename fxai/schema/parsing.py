@@ -38,23 +38,23 @@ _SHALLOW: Final = 128
 
 @final
 class Limits(msgspec.Struct, frozen=True):
-    """The limits of JSON text.
-
-    Attributes:
-        max_bytes: Maximum size of the text, in bytes of UTF-8. Default: 16 MiB.
-        max_depth: Maximum nesting of arrays and objects. `[]` has the depth 1. Default: 128. fxai does not count the
-            depth of properties that a type ignores. Text with more than about 900 levels always fails, because the
-            stack of the interpreter is limited.
-        max_values: Maximum number of values in the text. Arrays, objects, and their contents count. Default: 1,000,000,
-            and 100,000 for the arguments of a call (`CALL_LIMITS`).
-        unique_keys: True to refuse an object that contains a key twice, in a second pass. Default: False, the last
-            value wins, as in other JSON parsers.
-    """
+    """The limits of JSON text."""
 
     max_bytes: int = 16 * 1024 * 1024
+    """Maximum size of the text, in bytes of UTF-8. Default: 16 MiB."""
     max_depth: int = _SHALLOW
+    """Maximum nesting of arrays and objects. `[]` has the depth 1. Default: 128.
+
+    fxai does not count the depth of properties that a type ignores. Text with more than about 900 levels always fails,
+    because the stack of the interpreter is limited.
+    """
     max_values: int = 1_000_000
+    """Maximum number of values in the text. Arrays, objects, and their contents count. Default: 1,000,000.
+
+    The default for the arguments of a call is 100,000 (`CALL_LIMITS`).
+    """
     unique_keys: bool = False
+    """True to refuse an object with a key twice, in a second pass. Default: False, so that the last value wins."""
 
 
 LIMITS: Final = Limits()

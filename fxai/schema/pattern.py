@@ -403,17 +403,14 @@ def in_time(pattern: str) -> str:
 
 @final
 class Matcher:
-    """A searcher whose searches share one time limit. Only the computing time of the current thread counts.
-
-    Attributes:
-        late: The pattern that exceeded the time limit, or None. After that, every search raises an error.
-    """
+    """A searcher whose searches share one time limit. Only the computing time of the current thread counts."""
 
     __slots__ = ("_left", "late")
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._left = seconds
         self.late: str | None = None
+        """The pattern that exceeded the time limit, or None. After that, every search raises an error."""
 
     def matches(self, pattern: str, text: str, *, python: bool = False) -> bool:
         """Return True if the text contains a match of the pattern of a JSON Schema, or of Python.
