@@ -20,7 +20,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import quote, urldefrag
 
@@ -52,17 +52,15 @@ _OF_ITSELF: Final = 64  # the minimum cost to compile a pattern, in characters
 _META_VISITS: Final = 48  # the approximate number of schemas that a metaschema applies to one value
 
 
-def document_faults(document: Any) -> tuple[Fault, ...]:
-    """Return the errors that make a JSON value unusable as a JSON Schema. `()` if the document is usable."""
+def document_faults(document: Any, *, shapes: bool = True) -> tuple[Fault, ...]:
+    """Return the errors that make a JSON value unusable as a JSON Schema. `()` if the document is usable.
+
+    `shapes` is False for a valid JSON Schema, so that only the budget counts.
+    """
     if not isinstance(document, (dict, bool)):
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
     known = cast("Any", document)
-    return plain_faults(known) if deeper_than(known, MAX_LEVELS) else _DocumentCheck(known, shapes=True).run()
-
-
-def excess_of(document: JsonObject) -> tuple[Fault, ...]:
-    """Return the errors of a valid JSON Schema that is beyond the budget. `()` if it is within the budget."""
-    return plain_faults(document) if deeper_than(document, MAX_LEVELS) else _DocumentCheck(document, shapes=False).run()
+    return plain_faults(known) if deeper_than(known, MAX_LEVELS) else _DocumentCheck(known, shapes=shapes).run()
 
 
 @final
@@ -90,43 +88,36 @@ class _DocumentCheck:
         self.full = False
 
     def run(self) -> tuple[Fault, ...]:
-        """Walk through the document and the targets of its references. Return the errors."""
         self._walk(self.names.walk(self.document))
         self._resolve()
         excess = () if self.full else islice(self._excess(), 1)
         return tuple(dict.fromkeys((*self.faults, *excess)))
 
-    def _walk(self, found: Iterable[Subschema]) -> None:
-        """Check a schema and all schemas inside it."""
-        for one in found:
-            self._look(one)
-            if self.full:
-                break
-
-    def _look(self, found: Subschema) -> None:
-        """Check one schema."""
-        schema, pointer, dialect = found.schema, found.pointer, found.dialect
-        self._number(schema, pointer)
-        try:
-            _ = dialect_of(schema)
-        except SchemaError as error:
-            self.faults.append(Fault(f"{pointer}/$schema", str(error), found_in(schema["$schema"])))
-            self.full |= not pointer
-            return
-        self._judge(schema, pointer, dialect)
-        own, resource = schema.get(dialect.id_keyword), found.resource
-        if isinstance(own, str) and not (dialect.ref_alone and "$ref" in schema):
-            self._is_uri(own, resource, f"{pointer}/{dialect.id_keyword}")
-        for keyword in _REFERENCES:
-            reference, at = schema.get(keyword), f"{pointer}/{keyword}"
-            if keyword in dialect.keywords and isinstance(reference, str) and self._is_uri(reference, resource, at):
-                self.references.append((absolute(resource, reference), at, found))
-        for keyword, suffix, inner in found.inside:
-            at = pointer + suffix
-            if not (is_object(inner) or isinstance(inner, bool)):
-                self.faults.append(Fault(at, "a JSON Schema", found_in(inner)))
-            elif keyword in AT_SAME_VALUE and not (dialect.ref_alone and "$ref" in schema):
-                self._lead(schema, inner, at, at=at)
+    def _walk(self, schemas: Iterable[Subschema]) -> None:
+        for found in takewhile(lambda _: not self.full, schemas):
+            schema, pointer, dialect = found.schema, found.pointer, found.dialect
+            self._number(schema, pointer)
+            try:
+                _ = dialect_of(schema)
+            except SchemaError as error:
+                self.faults.append(Fault(f"{pointer}/$schema", str(error), found_in(schema["$schema"])))
+                self.full |= not pointer
+                continue
+            self._judge(schema, pointer, dialect)
+            is_hidden = dialect.ref_alone and "$ref" in schema
+            own, resource = schema.get(dialect.id_keyword), found.resource
+            if isinstance(own, str) and not is_hidden:
+                self._is_uri(own, resource, f"{pointer}/{dialect.id_keyword}")
+            for keyword in _REFERENCES:
+                reference, at = schema.get(keyword), f"{pointer}/{keyword}"
+                if keyword in dialect.keywords and isinstance(reference, str) and self._is_uri(reference, resource, at):
+                    self.references.append((absolute(resource, reference), at, found))
+            for keyword, suffix, inner in found.inside:
+                at = pointer + suffix
+                if not (is_object(inner) or isinstance(inner, bool)):
+                    self.faults.append(Fault(at, "a JSON Schema", found_in(inner)))
+                elif keyword in AT_SAME_VALUE and not is_hidden:
+                    self._lead(schema, inner, at, at=at)
 
     def _number(self, schema: object, pointer: str) -> int:
         """Return the number of a schema. Add the schema to the graph if it is new."""
@@ -145,7 +136,6 @@ class _DocumentCheck:
         return len(self.pointers) - 1
 
     def _stop(self, pointer: str, expected: str) -> None:
-        """Stop the check, because the document is beyond the budget."""
         if not self.full:
             self.faults.append(Fault(pointer, expected, "more"))
         self.full = True
@@ -175,7 +165,6 @@ class _DocumentCheck:
         return False
 
     def _resolve(self) -> None:
-        """Follow every reference, including the references of the targets."""
         dynamic: list[tuple[JsonObject, str, str]] = []
         while self.references and not self.full:
             uri, pointer, found = self.references.popleft()
@@ -362,28 +351,6 @@ class _Relocation:
         self._moved: dict[tuple[str, ...], str] = {}  # the new pointers of the definitions, by keyword and name
 
     def document(self) -> Any:
-        """Return the rewritten document."""
-        hoisted = self._hoist()
-        schemas = self._references.known
-        self._references.enter(self._root)
-        waiting = [*schemas.values()]
-        while waiting:  # the targets outside all schema keywords, such as `#/components/City`
-            before = len(schemas)
-            for one in waiting:
-                for target, pointer in self._targets(one):
-                    self._references.enter(target, pointer or "", one.resource, one.dialect)
-            waiting = [*schemas.values()][before:]
-        rewritten = [(one, self._pointers(one)) for one in schemas.values()]
-        for one, pointers in rewritten:
-            _rewrite(one, pointers)
-        for keyword in ("$defs", "definitions"):
-            if is_object(self._root.get(keyword)):
-                del self._root[keyword]
-        self._definitions.update(hoisted)
-        return self._root
-
-    def _hoist(self) -> JsonObject:
-        """Return the definitions of the root, by their names in the other document."""
         hoisted: JsonObject = {}
         for keyword in ("$defs", "definitions"):
             held = self._root.get(keyword)
@@ -393,7 +360,26 @@ class _Relocation:
                     new += "_"
                 hoisted[new] = schema
                 self._moved[keyword, name] = pointer_to("/$defs", new)
-        return hoisted
+        schemas = self._references.known
+        self._references.enter(self._root)
+        waiting = [*schemas.values()]
+        while waiting:  # the targets outside all schema keywords, such as `#/components/City`
+            before = len(schemas)
+            for one in waiting:
+                for target, pointer in self._targets(one):
+                    self._references.enter(target, pointer or "", one.resource, one.dialect)
+            waiting = [*schemas.values()][before:]
+        rewritten = [
+            (one, [to if at is None else "#" + quote(self._new(at), safe=_SAFE) for to, at in self._targets(one)])
+            for one in schemas.values()
+        ]
+        for one, pointers in rewritten:
+            _rewrite(one, pointers)
+        for keyword in ("$defs", "definitions"):
+            if is_object(self._root.get(keyword)):
+                del self._root[keyword]
+        self._definitions.update(hoisted)
+        return self._root
 
     def _targets(self, found: Subschema) -> Iterator[tuple[Any, str | None]]:
         """Iterate over the targets of the references of a schema, with their pointers. A metaschema has no pointer."""
@@ -406,13 +392,6 @@ class _Relocation:
                 else:
                     start, tokens = located
                     yield value_at(start.schema, tokens), start.pointer + pointer_of(tokens)
-
-    def _pointers(self, found: Subschema) -> list[str]:
-        """Return the new references of a schema."""
-        return [
-            target if pointer is None else "#" + quote(self._new(pointer), safe=_SAFE)
-            for target, pointer in self._targets(found)
-        ]
 
     def _new(self, pointer: str) -> str:
         """Return the pointer in the other document of a schema of this document."""
@@ -451,7 +430,6 @@ def _modern(schema: JsonObject, keyword: str, dialect: Dialect) -> str:
 
 
 def _modernise(members: JsonObject) -> None:
-    """Rewrite the keywords of an older dialect as keywords of 2020-12."""
     for bound in ("Maximum", "Minimum"):
         exclusive = members.get(f"exclusive{bound}")
         if isinstance(exclusive, bool):

@@ -180,7 +180,6 @@ def _shape_of(node: nodes.Type) -> JsonObject:
 
 
 def _is_array(node: Any) -> bool:
-    """Return whether the objects of a class are arrays in JSON."""
     return isinstance(node, nodes.NamedTupleType) or getattr(node, "array_like", False)
 
 

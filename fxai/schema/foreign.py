@@ -270,7 +270,6 @@ class Foreign(Conversion):
         return not self.written.validate(data)
 
     def _dump(self, value: object, *, warnings: Literal["error", "none"]) -> Any:
-        """Return the JSON value that pydantic encodes for a value."""
         return self._adapter.serializer.to_python(value, mode="json", by_alias=True, warnings=warnings)
 
     def _unfit(self, *faults: Fault) -> UnfitError:
@@ -302,7 +301,6 @@ _known: Final = lru_cache(maxsize=4096)(Foreign)
 
 
 def _adapter(tp: Any, pydantic: Any) -> Any:
-    """Return the `TypeAdapter` of a type."""
     check_notes(tp, name_of(tp))
     try:
         adapter = pydantic.TypeAdapter(tp)
@@ -383,7 +381,6 @@ _MOST_WAYS: Final = 16
 
 
 def _fault(error: Any, wire: object) -> Fault:
-    """Return the validation error of fxai for an error of pydantic."""
     pointer, there = _locate(error, wire)
     if error["type"] == "missing":
         return Fault(pointer_to(pointer, str(error["loc"][-1])), "a value", "nothing")

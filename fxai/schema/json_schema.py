@@ -91,9 +91,9 @@ class JsonSchema:
         """
         text = _ENCODE(document)
         if b'"pattern":' in text or len(text) > _SMALL or text.count(b"{") + text.count(b"[") > MAX_LEVELS:
-            from fxai.schema.document import excess_of
+            from fxai.schema.document import document_faults
 
-            _hold_sound(excess_of(document))
+            _hold_sound(document_faults(document, shapes=False))
         return JsonSchema(text)
 
     def to_dict(self) -> Any:

@@ -109,7 +109,7 @@ def walk(document: Any) -> Iterator[Subschema]:
 # ---- targets of references
 
 
-def value_at(value: Any, tokens: list[str]) -> Any:
+def value_at(value: Any, tokens: Iterable[str]) -> Any:
     """Return the value at the tokens of a JSON pointer, or `MISSING` if no value exists there."""
     for token in tokens:
         if is_object(value) and token in value:

@@ -125,7 +125,6 @@ def _refuses_strings(breach: Breach) -> bool:
 
 
 def _put(holder: Any, pointer: str, value: Any) -> None:
-    """Replace the value at a pointer."""
     last: Any = ""
     for token in pointer_tokens(pointer):
         holder = holder[last]

@@ -30,6 +30,7 @@ from typing_extensions import TypeVar
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_VALUES, deeper_than, depth_fault
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in, pointer_to
+from fxai.schema.surrogate import is_whole_text
 
 _A = TypeVar("_A")
 
@@ -303,7 +304,7 @@ def is_plain(value: object) -> bool:
     `plain_faults` decides this.
     """
     if isinstance(value, str):
-        return not _half_surrogates(value)
+        return is_whole_text(value)
     if type(value) in _ATOMS:
         return type(value) is not int or value.bit_length() <= _MOST_BITS
     try:
@@ -329,7 +330,7 @@ class _TooDeepError(Exception):
 
 def _plain_faults(value: Any, pointer: str, around: tuple[int, ...]) -> Iterator[Fault]:
     if isinstance(value, str):
-        if _half_surrogates(value):
+        if not is_whole_text(value):
             yield Fault(pointer, "text of whole characters", "half a surrogate pair")
     elif isinstance(value, float):
         if not math.isfinite(value):
@@ -361,7 +362,7 @@ def _members(value: Any) -> list[tuple[str | int | None, Any]] | tuple[str, str]
         if None in names:
             key = next(key for key, name in zip(value, names, strict=True) if name is None)
             return "string keys", f"a key that is {found_in(key)}"
-        if any(map(_half_surrogates, names)):
+        if not all(map(is_whole_text, names)):
             return "keys of whole characters", "half a surrogate pair"
         return [*zip(names, value.values(), strict=True)]
     try:
@@ -370,16 +371,6 @@ def _members(value: Any) -> list[tuple[str | int | None, Any]] | tuple[str, str]
         return "data that ends", f"{found_in(value)} that is nested too deep or contains itself"
     except (TypeError, ValueError):
         return "a JSON value", found_in(value)
-
-
-def _half_surrogates(text: str) -> bool:
-    if text.isascii():
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _key(key: object) -> str | None:

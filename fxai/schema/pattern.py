@@ -201,7 +201,6 @@ def _translate_token(text: str, *, python: bool) -> str:
 
 
 def _escape(text: str, meanings: dict[str, str], *, python: bool) -> str:
-    """Translate an escape sequence."""
     sign = text[1:2]
     if sign == "c" and len(text) == 3:
         return _character(ord(text[2]) % 32, python=python)
@@ -228,7 +227,6 @@ def _character(number: int, *, python: bool) -> str:
 
 
 def _set(text: str, *, python: bool) -> str:
-    """Translate a set in brackets."""
     negated, members = set_members(text)
     if members[-1:] != ["]"]:
         return "["  # regex cannot compile it and reports the error

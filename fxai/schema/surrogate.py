@@ -35,7 +35,13 @@ _HALF: Final = re.compile(r"[\ud800-\udfff]")
 
 def is_whole_text(text: str) -> bool:
     """Return True if a string contains no half of a surrogate pair."""
-    return text.isascii() or _HALF.search(text) is None
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def mend_text(text: str) -> str:

@@ -5,10 +5,6 @@ violates is a `Breach`. The words of the breaches are the validation errors.
 
 >>> from fxai.schema.engine import Engine
 >>> root = Engine({"properties": {"a": {"type": "integer"}}, "required": ["b"]}).root
->>> finder = Finder()
->>> finder.walk(root, {"a": "x"}, "")
->>> [(breach.keyword, breach.pointer) for breach in finder.found]
-[('type', '/a'), ('required', '')]
 >>> [str(fault) for fault in find_faults(root, {"a": "x"})]
 ["/a: expected integer, found string 'x'", '/b: expected a value, found nothing']
 """
@@ -39,6 +35,7 @@ from fxai.schema.fault import (
     pointer_to,
     quantity,
 )
+from fxai.schema.location import MISSING, value_at
 from fxai.schema.parsing import too_deep
 from fxai.schema.part import Part, kind_of, never, rules_of
 from fxai.schema.pattern import PatternTimeoutError, in_time
@@ -140,20 +137,21 @@ class Finder(Work, eq=False):
         rules = part.rules or rules_of(part)
         try:
             for keyword, check, clause in rules.get(value.__class__) or rules[kind_of(value)]:
-                count = len(found)
+                count, visits = len(found), clause.visits
                 try:
-                    if clause.visits is not None:
-                        for inner, item, suffix in clause.visits(value, self):
+                    if visits is not None:
+                        for inner, item, suffix in visits(value, self):
                             self.of(inner, item, pointer, suffix)
-                    if (clause.visits is None or clause.names is not None) and not check(value, self):
+                    if (visits is None or clause.names is not None) and not check(value, self):
                         names = () if clause.names is None else (*islice(clause.names(value, self), MAX_FAULTS),)
                         if keyword in ("anyOf", "oneOf"):
                             self._refuse_union(keyword, part, value, pointer)
-                        elif names or clause.visits is None:
+                        elif names or visits is None:
                             found.append(Breach(keyword, part, pointer, value, names))
                 except PatternTimeoutError as timeout:
                     found.append(Breach("late", part, pointer, value, words=in_time(timeout.args[0])))
-                self.is_mixed |= len(found) > count and (count > before or keyword in _UNORDERED)
+                if len(found) > count and (count > before or keyword in _UNORDERED):
+                    self.is_mixed = True
         except RecursionError:
             self.stacks -= 1
             if self.stacks < 0:
@@ -286,20 +284,20 @@ def _alternatives(breach: Breach) -> Iterator[Fault]:
         expected = f"exactly one of: {_either(choices, breach.follow)}"
         yield Fault(pointer, expected, f"{found_in(there)}, which is several of them")
         return
-    left: list[_Leaf] = _leaves(breach)
-    left = [leaf for leaf in left if not any(_is_of_another_kind(inner, breach) for inner in leaf.breaches)] or left
+    left = _leaves(breach)
+    left = [leaf for leaf in left if not any(_is_of_another_kind(inner, breach) for inner in leaf[1])] or left
     while is_object(there) and len(left) > 1:
         narrower: list[_Leaf] = []
         for path, tags in _shared_tags(left, breach.follow):
-            found = _value_at(there, path)
-            if found is _ABSENT and not all(needed for _, needed in tags):
+            found = value_at(there, path)
+            if found is MISSING and not all(needed for _, needed in tags):
                 continue  # the tag does not decide
             fitting = [
                 leaf for leaf, (values, _) in zip(left, tags, strict=True) if any(map(partial(is_same, found), values))
             ]
             if not fitting:
                 every = either(value for values, _ in tags for value in values)
-                yield Fault(pointer + pointer_of(path), every, NOTHING if found is _ABSENT else found_in(found))
+                yield Fault(pointer + pointer_of(path), every, NOTHING if found is MISSING else found_in(found))
                 return
             if not narrower and len(fitting) < len(left):
                 narrower = fitting
@@ -318,30 +316,25 @@ def _closest(left: list[_Leaf], breach: Breach) -> Iterator[Fault]:
         tagged = inner.pointer.count("/") == inside and inner.keyword in ("const", "enum")
         return tagged or _is_of_another_kind(inner, breach)
 
-    deeper = [leaf for leaf in left if not any(map(is_kind, leaf.breaches))]
+    deeper = [leaf for leaf in left if not any(map(is_kind, leaf[1]))]
     only = left if len(left) == 1 and is_object(there) else deeper
     if len(only) == 1:
-        for one in only[0].breaches:
+        for one in only[0][1]:
             yield from _faults(one)
         return
-    expected = _either([leaf.schema for leaf in left], breach.follow)
+    expected = _either([schema for schema, _ in left], breach.follow)
     if expected == "object" and is_object(there):
-        expected = " or ".join(dict.fromkeys(_with_names(breach.follow(leaf.schema)) for leaf in left))
+        expected = " or ".join(dict.fromkeys(_with_names(breach.follow(schema)) for schema, _ in left))
     yield Fault(pointer, expected, found_in(there))
 
 
 def _with_names(schema: object) -> str:
-    """Describe an object by the names that it requires."""
     names: list[Any] = schema.get("required", []) if is_object(schema) else []
     return f"object with {' and '.join(map(repr, names))}" if is_array(names) and names else "object"
 
 
-@final
-class _Leaf(msgspec.Struct, frozen=True, eq=False):
-    """An alternative that is not a union, with the breaches of the value."""
-
-    schema: Any
-    breaches: tuple[Breach, ...]
+_Leaf: TypeAlias = tuple[Any, tuple[Breach, ...]]
+"""The schema of an alternative that is not a union, with the breaches of the value."""
 
 
 def _leaves(breach: Breach) -> list[_Leaf]:
@@ -350,20 +343,17 @@ def _leaves(breach: Breach) -> list[_Leaf]:
     for schema, branch in zip(breach.schema.get(breach.keyword, []), breach.branches, strict=False):
         inner = next((one for one in branch if one.branches and one.pointer == breach.pointer), None)
         if inner is None or any(not part for part in inner.branches):
-            found.append(_Leaf(schema, branch))
+            found.append((schema, branch))
             continue
         rest = tuple(one for one in branch if one is not inner)
         around = breach.follow(schema)
         if is_object(around):
             around = {key: words for key, words in around.items() if key not in ("anyOf", "oneOf")}
-        found += [
-            _Leaf({"allOf": [around, inner.follow(leaf.schema)]}, (*rest, *leaf.breaches)) for leaf in _leaves(inner)
-        ]
+        found += [({"allOf": [around, inner.follow(leaf)]}, (*rest, *breaches)) for leaf, breaches in _leaves(inner)]
     return found
 
 
 def _is_of_another_kind(inner: Breach, outer: Breach) -> bool:
-    """Return whether the value has another kind than an alternative accepts."""
     return inner.pointer == outer.pointer and inner.keyword in ("type", "enum", "const", "false", "not")
 
 
@@ -373,27 +363,19 @@ def _either(choices: Any, follow: Callable[[Any], Any], level: int = 0) -> str:
 
 # ---- tags, which distinguish alternatives
 
-_ABSENT: Final = object()
 _DEEPEST_TAG: Final = 3
 _MOST_LOOKED_AT: Final = 500  # schemas of a union that fxai searches for tags
-
 
 _Path: TypeAlias = tuple[str, ...]
 _Tag: TypeAlias = tuple[list[Any], bool]
 """The constants of an alternative at a location inside an object, and whether the alternative requires them."""
 
 
-def _value_at(there: Any, path: _Path) -> Any:
-    for name in path:
-        there = there.get(name, _ABSENT) if is_object(there) else _ABSENT
-    return there
-
-
 def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[tuple[_Path, list[_Tag]]]:
     """Return the tags of all alternatives by their location, the outermost location first."""
     work = Work(_MOST_LOOKED_AT)
     try:
-        by_leaf = [dict(_tags(leaf.schema, follow, (), work, needed=True)) for leaf in leaves]
+        by_leaf = [dict(_tags(schema, follow, (), work, needed=True)) for schema, _ in leaves]
     except ExhaustedError:
         return []
     shared = [path for path in by_leaf[0] if all(path in tags for tags in by_leaf)]
