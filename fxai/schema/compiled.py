@@ -19,7 +19,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeAlias, cast, final
 
@@ -79,6 +79,8 @@ class Compiled:
         self.plan: Plan = plan_of(tp)
         self.wire: Any = Never if self.plan.wire is NoReturn else self.plan.wire
         survey = self.plan.survey
+        self._explainer: Explainer | None = None  # a `cached_property` would make each access to an attribute slower
+        self._document: JsonSchema | None = None
         self.direct: bool = self.plan.step is None
         self.atom: type[Any] | None = self.wire if self.direct and self.wire in (int, bool, type(None)) else None
         """The type if each of its values is its own JSON data, or None."""
@@ -114,15 +116,16 @@ class Compiled:
         """Convert data of a type with numbers as keys. `msgspec` accepts the keys `"NaN"` and `"Infinity"`."""
         value = take(data)
         odd = any(map(_NOT_FINITE.fullmatch, (name for one in every_object(data) for name in one)))
-        if odd and not self._explainer.engine.root.takes(data, Work(sys.maxsize)):
+        if odd and not self._explain().engine.root.takes(data, Work(sys.maxsize)):
             raise msgspec.ValidationError("Expected finite numbers as keys")
         return value
 
-    @cached_property
-    def _explainer(self) -> Explainer:
-        from fxai.schema.explain import Explainer
+    def _explain(self) -> Explainer:
+        if self._explainer is None:
+            from fxai.schema.explain import Explainer
 
-        return Explainer(self.wire)
+            self._explainer = Explainer(self.wire)
+        return self._explainer
 
     # ---- decoding: `refuse` receives the errors
 
@@ -180,7 +183,7 @@ class Compiled:
             return refuse((_no_value_fault(data),))
         try:
             take = self.take if self.direct else None
-            faults, integers = self._explainer.faults_of_data(data, str(why), take)
+            faults, integers = self._explain().faults_of_data(data, str(why), take)
             if integers and not faults:
                 with suppress(msgspec.ValidationError):
                     wire = self.take(with_integers(data, integers))
@@ -199,16 +202,18 @@ class Compiled:
         stated = (fault for fault in faults if fault.pointer not in reported)
         return in_order((*stated, *of_codecs), data)[:MAX_FAULTS] if of_codecs else faults
 
-    @cached_property
+    @property
     def document(self) -> JsonSchema:
         """The JSON Schema of the type, derived once.
 
         Raises:
             SchemaError: If the document exceeds the budget.
         """
-        from fxai.schema.json_schema import JsonSchema
+        if self._document is None:
+            from fxai.schema.json_schema import JsonSchema
 
-        return with_stack(lambda: JsonSchema.derive(derive(self.plan)))
+            self._document = with_stack(lambda: JsonSchema.derive(derive(self.plan)))
+        return self._document
 
     def inward(self, wire: object, refuse: Refuse) -> Any:
         """Return the Python value of a wire value, by the conversions of the plan."""
@@ -251,10 +256,10 @@ class Compiled:
                 why = error
             if self.wire is Never:
                 raise DecodeError(DecodeFailure((_no_value_fault(wire),)))
-            faults = self._explainer.faults_of_value(wire)
+            faults = self._explain().faults_of_value(wire)
             if not faults and text is not None and why is not None:
                 data = _DECODE(text)
-                faults = self._with_codecs(self._explainer.faults_of_data(data)[0], data) or (_retell(why, data),)
+                faults = self._with_codecs(self._explain().faults_of_data(data)[0], data) or (_retell(why, data),)
             if not faults and text is None:
                 faults = plain_faults(wire) or (Fault("", "a JSON value", f"{found_in(wire)} ({why})"),)
             if faults or text is None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from itertools import chain, count, cycle, repeat
 from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, cast, final
 
@@ -125,28 +126,21 @@ def label(tp: object) -> str:
     return str(getattr(tp, "__name__", tp))
 
 
-def _checkable(tp: object) -> Any:
-    """Return the class of the values of a type, or `object` if `isinstance` cannot check the type."""
-    cls: Any = getattr(tp, "__origin__", tp)
-    try:
-        isinstance(None, cls)
-    except TypeError:
-        return object
-    return cls
-
-
 @final
-class Coded(Conversion):
+class Coded(Conversion, msgspec.Struct, eq=False):
     """The conversion by a codec. `inner` converts the wire type of the codec if this type contains codecs too."""
 
-    __slots__ = ("codec", "inner", "python", "tp", "wire")
+    codec: Codec
+    tp: object
+    wire: Any
+    inner: Conversion | None
+    python: Any = object
 
-    def __init__(self, codec: Codec, tp: object, wire: object, inner: Conversion | None) -> None:
-        self.codec: Codec = codec
-        self.wire: Any = wire
-        self.tp: object = tp
-        self.python: Any = _checkable(tp)
-        self.inner: Conversion | None = inner
+    def __post_init__(self) -> None:
+        cls: Any = getattr(self.tp, "__origin__", self.tp)
+        with suppress(TypeError):  # `isinstance` cannot check every type
+            isinstance(None, cls)
+            self.python = cls
 
     @override
     def inward(self, wire: Any) -> object:
@@ -188,17 +182,14 @@ class Arm(msgspec.Struct, frozen=True):
 
 
 @final
-class Choice(Conversion):
+class Choice(Conversion, msgspec.Struct, eq=False):
     """A conversion by the first alternative of a union that recognizes and accepts the value.
 
     If none accepts the value, the errors are the errors of the first alternative that recognizes it.
     """
 
-    __slots__ = ("arms", "expected")
-
-    def __init__(self, arms: tuple[Arm, ...], expected: str) -> None:
-        self.arms: tuple[Arm, ...] = arms
-        self.expected: str = expected
+    arms: tuple[Arm, ...]
+    expected: str
 
     @override
     def inward(self, wire: Any) -> object:
@@ -229,10 +220,6 @@ class Choice(Conversion):
 
 
 _UNSET: Final = msgspec.UNSET
-
-
-def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
-    return isinstance(value, Mapping)
 
 
 @final
@@ -274,14 +261,11 @@ class Items(Conversion):
 
 
 @final
-class Entries(Conversion):
+class Entries(Conversion, msgspec.Struct, eq=False):
     """A conversion of every key and value of a mapping. A key or a value without a step remains unchanged."""
 
-    __slots__ = ("key", "value")
-
-    def __init__(self, key: Conversion | None, value: Conversion | None) -> None:
-        self.key: Conversion | None = key
-        self.value: Conversion | None = value
+    key: Conversion | None
+    value: Conversion | None
 
     @override
     def inward(self, wire: Any) -> object:
@@ -289,9 +273,9 @@ class Entries(Conversion):
 
     @override
     def outward(self, value: object) -> object:
-        if not _is_mapping(value):
+        if not isinstance(value, Mapping):
             raise _unfit("object", value)
-        return _entries((_outward(self.key), _outward(self.value)), value)
+        return _entries((_outward(self.key), _outward(self.value)), cast("Mapping[Any, object]", value))
 
     @override
     def inside(self, data: object, /) -> Iterable[tuple[str, Conversion, object]]:
@@ -324,19 +308,16 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 @final
-class Fields(Conversion):
+class Fields(Conversion, msgspec.Struct, eq=False):
     """A conversion of a struct, dataclass, TypedDict, named tuple, or attrs class. Its wire type is its mirror.
 
     The plan sets `mirror` and `slots` later, because the class can contain itself.
     """
 
-    __slots__ = ("accepted", "cls", "mirror", "slots")
-
-    def __init__(self, cls: Any, accepted: Any) -> None:
-        self.cls: Any = cls
-        self.accepted: Any = accepted
-        self.mirror: Any = None
-        self.slots: tuple[Slot, ...] = ()
+    cls: Any
+    accepted: Any
+    mirror: Any = None
+    slots: tuple[Slot, ...] = ()
 
     @override
     def inward(self, wire: Any) -> object:

@@ -24,6 +24,8 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import quote, urldefrag
 
+import msgspec
+
 from fxai.schema.budget import (
     MAX_LEVELS,
     MAX_PATTERN,
@@ -60,35 +62,35 @@ def document_faults(document: Any, *, shapes: bool = True) -> tuple[Fault, ...]:
     if not isinstance(document, (dict, bool)):
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
     known = cast("Any", document)
-    return plain_faults(known) if deeper_than(known, MAX_LEVELS) else _DocumentCheck(known, shapes=shapes).run()
+    if deeper_than(known, MAX_LEVELS):
+        return plain_faults(known)
+    return _DocumentCheck(References(Site("", known)), shapes).run(known)
 
 
 @final
-class _DocumentCheck:
+class _DocumentCheck(msgspec.Struct, eq=False):
     """The state of a check. The check resolves the references after it has walked through the document.
 
     With `shapes`, it also checks the values of the keywords.
     """
 
-    def __init__(self, document: Any, *, shapes: bool) -> None:
-        self.document = document
-        self.shapes = shapes
-        self.faults: list[Fault] = []
-        self.numbers: dict[int, int] = {}
-        self.pointers: list[str] = []
-        self.applied: list[list[tuple[int, int, str | None]]] = []
-        """By the number of a schema: the other schemas that apply to the same value, how often, and the reference.
+    names: References
+    shapes: bool
+    faults: list[Fault] = []
+    numbers: dict[int, int] = {}
+    pointers: list[str] = []
+    applied: list[list[tuple[int, int, str | None]]] = []
+    """By the number of a schema: the other schemas that apply to the same value, how often, and the reference.
 
-        The reference is None if the data selects the other schema.
-        """
-        self.names = References(Site("", document))
-        self.references: deque[tuple[str, str, Subschema]] = deque()
-        self.patterns: set[str] = set()
-        self.expanded = 0
-        self.full = False
+    The reference is None if the data selects the other schema.
+    """
+    references: deque[tuple[str, str, Subschema]] = msgspec.field(default_factory=deque)
+    patterns: set[str] = set()
+    expanded: int = 0
+    full: bool = False
 
-    def run(self) -> tuple[Fault, ...]:
-        self._walk(self.names.walk(self.document))
+    def run(self, document: Any) -> tuple[Fault, ...]:
+        self._walk(self.names.walk(document))
         self._resolve()
         excess = () if self.full else islice(self._excess(), 1)
         return tuple(dict.fromkeys((*self.faults, *excess)))
@@ -335,39 +337,41 @@ def relocate(document: Any, to: str, definitions: JsonObject, prefix: str) -> An
     >>> relocate(city, "/properties/args", shared, "weather"), shared
     ({'$ref': '#/$defs/weather.City'}, {'weather.City': {'type': 'string'}})
     """
-    return _Relocation(document, to, definitions, prefix).document() if is_object(document) else document
+    if not is_object(document):
+        return document
+    return _Relocation(document, to, definitions, prefix, References(Site("", document))).document()
 
 
 @final
-class _Relocation:
+class _Relocation(msgspec.Struct, eq=False):
     """A relocation. It finds every schema of the document, and then rewrites each schema in place."""
 
-    def __init__(self, root: JsonObject, to: str, definitions: JsonObject, prefix: str) -> None:
-        self._root = root
-        self._to = to
-        self._definitions = definitions
-        self._prefix = prefix
-        self._references = References(Site("", root))
-        self._moved: dict[tuple[str, ...], str] = {}  # the new pointers of the definitions, by keyword and name
+    root: JsonObject
+    to: str
+    definitions: JsonObject
+    prefix: str
+    references: References
+    moved: dict[tuple[str, ...], str] = {}
+    """The new pointers of the definitions, by keyword and name."""
 
     def document(self) -> Any:
         hoisted: JsonObject = {}
         for keyword in ("$defs", "definitions"):
-            held = self._root.get(keyword)
+            held = self.root.get(keyword)
             for name, schema in held.items() if is_object(held) else ():
-                new = f"{self._prefix}.{name}" if self._prefix else name
-                while new in self._definitions or new in hoisted:
+                new = f"{self.prefix}.{name}" if self.prefix else name
+                while new in self.definitions or new in hoisted:
                     new += "_"
                 hoisted[new] = schema
-                self._moved[keyword, name] = pointer_to("/$defs", new)
-        schemas = self._references.known
-        self._references.enter(self._root)
+                self.moved[keyword, name] = pointer_to("/$defs", new)
+        schemas = self.references.known
+        self.references.enter(self.root)
         waiting = [*schemas.values()]
         while waiting:  # the targets outside all schema keywords, such as `#/components/City`
             before = len(schemas)
             for one in waiting:
                 for target, pointer in self._targets(one):
-                    self._references.enter(target, pointer or "", one.resource, one.dialect)
+                    self.references.enter(target, pointer or "", one.resource, one.dialect)
             waiting = [*schemas.values()][before:]
         rewritten = [
             (one, [to if at is None else "#" + quote(self._new(at), safe=_SAFE) for to, at in self._targets(one)])
@@ -376,17 +380,17 @@ class _Relocation:
         for one, pointers in rewritten:
             _rewrite(one, pointers)
         for keyword in ("$defs", "definitions"):
-            if is_object(self._root.get(keyword)):
-                del self._root[keyword]
-        self._definitions.update(hoisted)
-        return self._root
+            if is_object(self.root.get(keyword)):
+                del self.root[keyword]
+        self.definitions.update(hoisted)
+        return self.root
 
     def _targets(self, found: Subschema) -> Iterator[tuple[Any, str | None]]:
         """Iterate over the targets of the references of a schema, with their pointers. A metaschema has no pointer."""
         for keyword in _REFERENCES:
             reference = found.schema.get(keyword)
             if isinstance(reference, str) and keyword in found.dialect.keywords:
-                located = self._references.locate(absolute(found.resource, reference))
+                located = self.references.locate(absolute(found.resource, reference))
                 if located is None:
                     yield reference, None
                 else:
@@ -395,11 +399,11 @@ class _Relocation:
 
     def _new(self, pointer: str) -> str:
         """Return the pointer in the other document of a schema of this document."""
-        tokens, made, value = pointer_tokens(pointer), self._to, cast("Any", self._root)
-        if (moved := self._moved.get((*tokens[:2],))) is not None:
+        tokens, made, value = pointer_tokens(pointer), self.to, cast("Any", self.root)
+        if (moved := self.moved.get((*tokens[:2],))) is not None:
             made, value, tokens = moved, value[tokens[0]][tokens[1]], tokens[2:]
         for token in tokens:
-            known = self._references.known.get(id(value))
+            known = self.references.known.get(id(value))
             made = pointer_to(made, token if known is None else _modern(value, token, known.dialect))
             value = value[int(token)] if is_array(value) else value[token]
         return made

@@ -313,13 +313,12 @@ def parse(pattern: str) -> Series | Alternation:
 
 
 @final
-class _Group:
+class _Group(msgspec.Struct, eq=False):
     """The state of a group during the parse."""
 
-    def __init__(self, sign: str) -> None:
-        self.sign = sign
-        self.branches: list[Series] = []
-        self.parts: list[Node] = []
+    sign: str
+    branches: list[Series] = []
+    parts: list[Node] = []
 
     def take(self, kind: str | None, text: str) -> None:
         """Add a token other than a group or a quantifier."""
@@ -400,15 +399,13 @@ def in_time(pattern: str) -> str:
 
 
 @final
-class Matcher:
+class Matcher(msgspec.Struct, eq=False):
     """A searcher whose searches share one time limit. Only the computing time of the current thread counts."""
 
-    __slots__ = ("_left", "late")
-
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self._left = seconds
-        self.late: str | None = None
-        """The pattern that exceeded the time limit, or None. After that, every search raises an error."""
+    left: float = SECONDS
+    """The time limit, or the rest of it, in seconds."""
+    late: str | None = None
+    """The pattern that exceeded the time limit, or None. After that, every search raises an error."""
 
     def matches(self, pattern: str, text: str, *, python: bool = False) -> bool:
         """Return True if the text contains a match of the pattern of a JSON Schema, or of Python.
@@ -417,14 +414,14 @@ class Matcher:
             PatternTimeoutError: If the searches exceed the time limit.
         """
         compiled = compiled_pattern(pattern, python=python)
-        if self.late is None and self._left > 0:
+        if self.late is None and self.left > 0:
             start = thread_time()
             try:
-                return compiled.search(text, timeout=self._left, concurrent=True) is not None
+                return compiled.search(text, timeout=self.left, concurrent=True) is not None
             except TimeoutError:
                 pass
             finally:
-                self._left -= thread_time() - start
+                self.left -= thread_time() - start
         self.late = self.late or pattern
         raise PatternTimeoutError(pattern)
 

@@ -150,8 +150,7 @@ class Finder(Work, eq=False):
                             found.append(Breach(keyword, part, pointer, value, names))
                 except PatternTimeoutError as timeout:
                     found.append(Breach("late", part, pointer, value, words=in_time(timeout.args[0])))
-                if len(found) > count and (count > before or keyword in _UNORDERED):
-                    self.is_mixed = True
+                self.is_mixed |= len(found) > count and (count > before or keyword in _UNORDERED)
         except RecursionError:
             self.stacks -= 1
             if self.stacks < 0:
