@@ -44,8 +44,6 @@ _ABSENT: Final = object()
 class Explainer:
     """The search for the errors of data and of Python values of a type."""
 
-    __slots__ = ("_node", "engine")
-
     def __init__(self, wire: Any) -> None:
         self._node = msgspec.inspect.type_info(wire)
         self.engine: Engine = Engine(_Writer().write(self._node), WIRE)
@@ -304,12 +302,8 @@ def _is_leaf(node: nodes.Type, value: object) -> bool:
         return isinstance(value, node.cls)
     tp = _leaf_type(node)
     python = getattr(tp, "__origin__", tp)
-    if isinstance(value, bool) and python is not bool:
-        return False
-    if python is float:
-        if not isinstance(value, (int, float)) or not math.isfinite(value):
-            return False
-    elif not isinstance(value, python):
+    is_infinite = isinstance(value, float) and not math.isfinite(value)
+    if is_infinite or not isinstance(value, (int, float) if python is float else python):
         return False
     try:
         return _takes(tp, msgspec.to_builtins(value, enc_hook=builtin))

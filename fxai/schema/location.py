@@ -206,10 +206,6 @@ class References:
     """The schemas of a document, with their names, such as `$id` and `$anchor`, and the targets of references.
 
     fxai fetches nothing. `known` contains the schemas that a walk has reached, by identity.
-
-    >>> city = {"$id": "city", "$anchor": "name", "type": "string"}
-    >>> References.of({"$defs": {"a": city}}).find("city#name")["type"]
-    'string'
     """
 
     __slots__ = ("_anchors", "_resources", "known")
@@ -218,14 +214,6 @@ class References:
         self.known: dict[int, Subschema] = {}
         self._resources: dict[str, Site] = {"": root}
         self._anchors: dict[tuple[str, str], Site] = {}
-
-    @staticmethod
-    def of(document: Any) -> References:
-        """Return the references of a whole document."""
-        made = References(Site("", document))
-        if names_inside([document]):
-            made.enter(document)
-        return made
 
     def enter(self, schema: Any, pointer: str = "", resource: str = "", dialect: Dialect = LATEST) -> None:
         """Walk through a schema to the end."""
@@ -347,7 +335,9 @@ class DocumentReader:
         self.steps: Work = Work(MAX_LOCATIONS)
         """The budget. The methods raise an `ExhaustedError` if they exceed it."""
         self._evaluated: dict[str, set[str] | None] = {}
-        self._references = References.of(document)
+        self._references = References(self.root)
+        if names_inside([document]):
+            self._references.enter(document)
 
     def follow(self, site: Site) -> Site:
         """Return the target of the `$ref` of a site.

@@ -22,6 +22,7 @@ from fxai.schema.budget import ExhaustedError, Work, with_stack
 from fxai.schema.data import copy_data, is_array
 from fxai.schema.fault import Fault, in_order, pointer_tokens
 from fxai.schema.json_schema import JsonSchema, engine_of
+from fxai.schema.location import MISSING, value_at
 from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
 from fxai.schema.part import Part
 from fxai.schema.pattern import PatternTimeoutError
@@ -136,11 +137,9 @@ def _is_certain(breach: Breach, value: Any, work: Work) -> bool:
     """Return whether exactly one alternative of each union that refused the data accepts it now."""
     if breach.keyword not in ("anyOf", "oneOf"):
         return True
-    there = value
-    for token in pointer_tokens(breach.pointer):
-        if isinstance(there, str):
-            return True  # inside a restored text
-        there = there[int(token) if is_array(there) else token]
+    there = value_at(value, pointer_tokens(breach.pointer))
+    if there is MISSING:
+        return True  # inside a restored text
     parts = [breach.part.under(one) for one in breach.schema[breach.keyword]]
     fitting = [index for index, part in enumerate(parts) if part.takes(there, work)]
     inner = breach.branches[fitting[0]] if len(fitting) == 1 and breach.branches else ()

@@ -4,8 +4,6 @@ A search of the package `regex` can stop after a time limit.
 
 >>> compiled_pattern("^[0-9]{3}$").search("123") is not None
 True
->>> print(translate(r"^\d+$"))
-^[0-9]+\Z
 >>> is_plain("^[a-z]+(?:-[0-9]{2})?$"), is_plain(r"^(?!x)\w+$"), is_plain(r"\bword")
 (True, False, False)
 >>> parse("a{2,}")

@@ -210,11 +210,8 @@ def _faults(breach: Breach) -> Iterable[Fault]:
 
 
 def _alone(keyword: str, schema: Mapping[str, Any]) -> JsonObject:
-    """Return the keywords of a schema that the expectation of one keyword names.
-
-    The type and the bounds belong together, so that a location has a single expectation.
-    """
-    if keyword in BOUNDS:
+    """Return the keywords of a schema that the expectation of one keyword names."""
+    if keyword in BOUNDS:  # they have one expectation together
         return {name: schema[name] for name in schema if name in BOUNDS}
     names = (keyword,) if keyword in ("enum", "const") else ("type", keyword)
     return {name: schema[name] for name in names if name in schema}

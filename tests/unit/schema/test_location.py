@@ -98,7 +98,8 @@ def test_references_know_each_schema_by_its_address_and_its_anchors() -> None:
     """An address inside another one is relative to it; pointers start at the schema that has the address."""
     inner: dict[str, Any] = {"$id": "inner", "$defs": {"x": {"$anchor": "x", "type": "string"}}}
     document = {"$id": "http://example.org/root", "$anchor": "top", "$defs": {"inner": inner}}
-    found = References.of(document)
+    found = References(Site("", document))
+    found.enter(document)
 
     assert found.find("http://example.org/root#top") is document
     assert found.find("#") is document
@@ -114,7 +115,8 @@ def test_references_know_each_schema_by_its_address_and_its_anchors() -> None:
 def test_an_address_beside_an_old_reference_counts_for_nothing() -> None:
     """Up to draft 7 a `$ref` hides what stands beside it."""
     document = {"$schema": DRAFT_7, "definitions": {"a": {"$ref": "#", "$id": "hidden"}, "b": {"$id": "#b"}}}
-    found = References.of(document)
+    found = References(Site("", document))
+    found.enter(document)
 
     assert found.find("hidden") is MISSING
     assert found.find("#b") == {"$id": "#b"}
