@@ -583,13 +583,8 @@ def _one_of(to: Engine, clause: Clause, rule: JsonArray, _: object) -> None:
     checks = tuple(to.of(inner).takes for inner in rule)
 
     def check(value: object, work: Work) -> bool:
-        found = False
-        for one in checks:
-            if one(value, work):
-                if found:
-                    return False
-                found = True
-        return found
+        fitting = (one for one in checks if one(value, work))
+        return next(fitting, None) is not None and next(fitting, None) is None
 
     clause.add("any", check)
 

@@ -166,7 +166,8 @@ class Foreign(Conversion):
 
     `document` describes the JSON values that the type decodes, and `written` the JSON values that it encodes. They can
     differ by computed fields, aliases, and serializers. `number` is the value of `MARK` at the location of the type.
-    `caveats` are the laws between the type and its JSON Schema that are true in only one direction.
+    The type is `open_ended` if a value can contain any data, or data of any depth. `caveats` are the laws between the
+    type and its JSON Schema that are true in only one direction.
     """
 
     sound = True

@@ -73,8 +73,9 @@ def _inside(info: inspect.Type, schema: JsonObject) -> Iterator[tuple[inspect.Ty
     elif isinstance(info, inspect.UnionType):
         # `msgspec` moves structs to the end, into a union of their own if they have tags, and null after or before them
         types = [one for one in map(unwrap, info.types) if not isinstance(one, inspect.NoneType)]
+        types.sort(key=lambda one: isinstance(one, inspect.StructType) and not one.array_like)
         arms = [one for arm in schema.get("anyOf", ()) for one in (arm["anyOf"] if "discriminator" in arm else [arm])]
-        yield from zip(sorted(types, key=_is_struct), [arm for arm in arms if arm.get("type") != "null"], strict=False)
+        yield from zip(types, [arm for arm in arms if arm.get("type") != "null"], strict=False)
     else:
         fields: Any = getattr(info, "fields", ())
         items: list[Any] = schema.get("prefixItems", [])
@@ -82,10 +83,6 @@ def _inside(info: inspect.Type, schema: JsonObject) -> Iterator[tuple[inspect.Ty
         tags = len(items) - len(fields)  # the tag of a struct is its first item
         for index, field in enumerate(fields):
             yield field.type, items[index + tags] if items else properties.get(field.encode_name)
-
-
-def _is_struct(info: inspect.Type) -> bool:
-    return isinstance(info, inspect.StructType) and not info.array_like
 
 
 def _key(info: inspect.Type) -> JsonObject | None:

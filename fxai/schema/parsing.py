@@ -217,31 +217,25 @@ def _outside(text: bytes | str, dropped: bytes) -> bytes:
     return b'"'.join(data.translate(None, dropped).split(b'"')[::2])  # every second piece is inside a string
 
 
-@final
-class _Pairs(list["tuple[str, object]"]):
-    """The members of an object in the order of the text, including duplicates."""
-
-    __slots__ = ()
-
-
 def _within_keys(text: bytes | str) -> None:
     import json
 
     try:
-        faults = tuple(dict.fromkeys(_doubled_keys(json.loads(text, object_pairs_hook=_Pairs), "")))
+        faults = tuple(dict.fromkeys(_doubled_keys(json.loads(text, object_pairs_hook=tuple), "")))
     except (ValueError, RecursionError):
         return  # not JSON, or too deep: the decoder reports it
     if faults:
         raise DecodeError(DecodeFailure(faults))
 
 
-def _doubled_keys(value: object, pointer: str) -> Iterator[Fault]:
-    if isinstance(value, _Pairs):
-        for key, count in Counter(key for key, _ in value).items():
+def _doubled_keys(value: Any, pointer: str) -> Iterator[Fault]:
+    """Iterate over the errors of a value whose objects are tuples of their members."""
+    if isinstance(value, tuple):
+        for key, count in Counter(key for key, _ in cast("tuple[tuple[str, object], ...]", value)).items():
             if count > 1:
                 times = "twice" if count == 2 else f"{count} times"
                 yield Fault(pointer_to(pointer, key), "each key once", f"key {key!r} {times}")
-    members = value if isinstance(value, _Pairs) else enumerate(value) if is_array(value) else ()
+    members: Any = value if isinstance(value, tuple) else enumerate(value) if is_array(value) else ()
     for token, item in members:
         yield from _doubled_keys(item, pointer_to(pointer, token))
 
