@@ -17,7 +17,6 @@ target to $defs), found string 'http://x.org/y'"]
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice, takewhile
@@ -84,7 +83,7 @@ class _DocumentCheck(msgspec.Struct, eq=False):
 
     The reference is None if the data selects the other schema.
     """
-    references: deque[tuple[str, str, Subschema]] = msgspec.field(default_factory=deque)
+    references: list[tuple[str, str, Subschema]] = []
     patterns: set[str] = set()
     expanded: int = 0
     full: bool = False
@@ -168,8 +167,9 @@ class _DocumentCheck(msgspec.Struct, eq=False):
 
     def _resolve(self) -> None:
         dynamic: list[tuple[JsonObject, str, str]] = []
-        while self.references and not self.full:
-            uri, pointer, found = self.references.popleft()
+        for uri, pointer, found in self.references:  # a walk through a target adds its references
+            if self.full:
+                break
             source, target = found.schema, self.names.find(uri)
             if target is MISSING:
                 is_outside = "://" in uri or uri.startswith("file:")

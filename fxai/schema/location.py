@@ -208,8 +208,6 @@ class References:
     fxai fetches nothing. `known` contains the schemas that a walk has reached, by identity.
     """
 
-    __slots__ = ("_anchors", "_resources", "known")
-
     def __init__(self, root: Site) -> None:
         self.known: dict[int, Subschema] = {}
         self._resources: dict[str, Site] = {"": root}

@@ -228,15 +228,15 @@ def _within_keys(text: bytes | str) -> None:
         raise DecodeError(DecodeFailure(faults))
 
 
-def _doubled_keys(value: Any, pointer: str) -> Iterator[Fault]:
+def _doubled_keys(value: object, pointer: str) -> Iterator[Fault]:
     """Iterate over the errors of a value whose objects are tuples of their members."""
-    if isinstance(value, tuple):
-        for key, count in Counter(key for key, _ in cast("tuple[tuple[str, object], ...]", value)).items():
-            if count > 1:
-                times = "twice" if count == 2 else f"{count} times"
-                yield Fault(pointer_to(pointer, key), "each key once", f"key {key!r} {times}")
-    members: Any = value if isinstance(value, tuple) else enumerate(value) if is_array(value) else ()
-    for token, item in members:
+    items = enumerate(value) if is_array(value) else ()
+    members = cast("tuple[tuple[str, object], ...]", value) if isinstance(value, tuple) else ()
+    for key, count in Counter(key for key, _ in members).items():
+        if count > 1:
+            times = "twice" if count == 2 else f"{count} times"
+            yield Fault(pointer_to(pointer, key), "each key once", f"key {key!r} {times}")
+    for token, item in (*items, *members):
         yield from _doubled_keys(item, pointer_to(pointer, token))
 
 

@@ -353,8 +353,8 @@ def _is_of_another_kind(inner: Breach, outer: Breach) -> bool:
     return inner.pointer == outer.pointer and inner.keyword in ("type", "enum", "const", "false", "not")
 
 
-def _either(choices: Any, follow: Callable[[Any], Any], level: int = 0) -> str:
-    return " or ".join(dict.fromkeys(describe(choice, follow, level) for choice in choices)) or "an alternative"
+def _either(choices: Any, follow: Callable[[Any], Any]) -> str:
+    return " or ".join(dict.fromkeys(describe(choice, follow) for choice in choices)) or "an alternative"
 
 
 # ---- tags, which distinguish alternatives
