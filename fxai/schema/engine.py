@@ -604,7 +604,7 @@ def _if(to: Engine, clause: Clause, rule: object, schema: JsonObject) -> None:
 # ---- the properties and items that a schema and its applied schemas evaluate
 
 
-def _evaluated_keys(part: Part, value: Any, work: Work, *, beside: bool = False) -> Collection[Any]:
+def _evaluated_keys(part: Part, value: Any, work: Work, *, beside: bool = False) -> Collection[object]:
     """Return the names of the properties, or the indices of the items, that a schema evaluates.
 
     With `beside`, the schema ignores its own `unevaluated…` keyword.
@@ -613,7 +613,7 @@ def _evaluated_keys(part: Part, value: Any, work: Work, *, beside: bool = False)
     if isinstance(schema, bool):
         return ()
     work.take(1 + (len(value) + len(schema)) // _LIST)
-    everything: Collection[Any] = value if is_object(value) else range(len(value))
+    everything: Collection[object] = value if is_object(value) else range(len(value))
     own, keyword = (_own_names, "unevaluatedProperties") if is_object(value) else (_own_items, "unevaluatedItems")
     found = None if keyword in schema and not beside else own(part, value, work)
     if found is None:
@@ -623,7 +623,7 @@ def _evaluated_keys(part: Part, value: Any, work: Work, *, beside: bool = False)
     return found
 
 
-def _own_names(part: Part, value: Any, work: Work) -> set[Any] | None:
+def _own_names(part: Part, value: Any, work: Work) -> set[object] | None:
     """Return the names that the keywords of a schema evaluate. None for all names."""
     schema = part.schema
     if "additionalProperties" in schema:
@@ -636,7 +636,7 @@ def _own_names(part: Part, value: Any, work: Work) -> set[Any] | None:
     }
 
 
-def _own_items(part: Part, value: Any, work: Work) -> set[Any] | None:
+def _own_items(part: Part, value: Any, work: Work) -> set[object] | None:
     """Return the indices that the keywords of a schema evaluate. None for all indices."""
     schema = part.schema
     items = schema.get("items")

@@ -194,6 +194,9 @@ class Finder(Work, eq=False):
 
 # ---- the words of a breach
 
+_Follow: TypeAlias = Callable[[Any], Any]
+"""A function that returns the target of the reference in a schema."""
+
 
 def _faults(breach: Breach) -> Iterable[Fault]:
     """Return the validation errors of a breach, by the function for its keyword or by a description of the keyword."""
@@ -353,7 +356,7 @@ def _is_of_another_kind(inner: Breach, outer: Breach) -> bool:
     return inner.pointer == outer.pointer and inner.keyword in ("type", "enum", "const", "false", "not")
 
 
-def _either(choices: Any, follow: Callable[[Any], Any]) -> str:
+def _either(choices: Any, follow: _Follow) -> str:
     return " or ".join(dict.fromkeys(describe(choice, follow) for choice in choices)) or "an alternative"
 
 
@@ -367,7 +370,7 @@ _Tag: TypeAlias = tuple[list[Any], bool]
 """The constants of an alternative at a location inside an object, and whether the alternative requires them."""
 
 
-def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[tuple[_Path, list[_Tag]]]:
+def _shared_tags(leaves: list[_Leaf], follow: _Follow) -> list[tuple[_Path, list[_Tag]]]:
     """Return the tags of all alternatives by their location, the outermost location first."""
     work = Work(_MOST_LOOKED_AT)
     try:
@@ -379,7 +382,7 @@ def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[tupl
 
 
 def _tags(
-    schema: Any, follow: Callable[[Any], Any], path: _Path, work: Work, names: tuple[Any, ...] = (), *, needed: bool
+    schema: Any, follow: _Follow, path: _Path, work: Work, names: tuple[Any, ...] = (), *, needed: bool
 ) -> Iterator[tuple[_Path, _Tag]]:
     """Iterate over the locations with constants in an object. The schemas around the schema require the names."""
     work.take()
