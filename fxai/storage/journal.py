@@ -203,7 +203,8 @@ class Journal(ABC, Generic[_T]):
     def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
         """Call `f` with the entries, newest first, and return its value.
 
-        The entries are a consistent snapshot. fxai reads only the entries that `f` consumes.
+        The entries are a consistent snapshot until `f` returns. fxai reads only the entries that `f` consumes. `f` must
+        not change the journal.
 
         Raises:
             OSError: If the system or the database refuses, or an entry is damaged. The message contains the location.
@@ -269,7 +270,7 @@ class ProcessJournal(Journal[_T]):
         self._entries: deque[Entry[_T]] = deque(maxlen=keep)
         self._newest = 0
         self._state: Any = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._owner = Lock()
         self._note = note
 
@@ -280,9 +281,8 @@ class ProcessJournal(Journal[_T]):
 
     @override
     def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
-        with self._lock:
-            entries = tuple(self._entries)
-        return f(reversed(entries))
+        with self._lock:  # a copy of the entries would cost more than a reader of the newest entry
+            return f(reversed(self._entries))
 
     @override
     def read_state(self) -> Any:

@@ -125,6 +125,9 @@ class ProcessJournals(JournalStore):
 
     @override
     def journal(self, name: str) -> Journal[Any]:
+        if (known := self._journals.get(name)) is not None:
+            return known
+
         def note(newest: int) -> None:
             if not newest:
                 self._journals.pop(name, None)

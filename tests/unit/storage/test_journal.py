@@ -6,6 +6,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -73,6 +74,24 @@ def test_who_chooses_sees_the_newest_first_and_reads_no_more(kind: str, tmp_path
 
     assert seen == [9]
     assert _all(journal)[7:] == [(8, (7, "more")), (9, (8,))]
+
+
+def test_journal_in_the_process_copies_no_entries_for_a_reader_of_the_newest() -> None:
+    """A reader of one entry uses the same memory for a long journal as for a short one."""
+
+    def peak(size: int) -> int:
+        journal = ProcessJournal[int]()
+        for number in range(size):
+            journal.append(number)
+        tracemalloc.start()
+        try:
+            assert journal.read(next).number == size
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1)
+    assert peak(10_000) < peak(1) + 1_000
 
 
 @of_each_kind
@@ -274,6 +293,7 @@ def test_who_does_not_wait_for_an_owner_is_told(kind: str, tmp_path: Path, backe
 
 MAKE = """
 import sys
+import tracemalloc
 from pathlib import Path
 from fxai.storage.journal import JSON, TableJournal
 from fxai.storage.journal_file import FileJournal
