@@ -220,8 +220,16 @@ def _outside(text: bytes | str, dropped: bytes) -> bytes:
 def _within_keys(text: bytes | str) -> None:
     import json
 
+    is_doubled = False
+
+    def pairs(members: list[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
+        nonlocal is_doubled
+        is_doubled |= len(dict(members)) < len(members)
+        return tuple(members)
+
     try:
-        faults = tuple(dict.fromkeys(_doubled_keys(json.loads(text, object_pairs_hook=tuple), "")))
+        value = json.loads(text, object_pairs_hook=pairs)
+        faults = tuple(dict.fromkeys(_doubled_keys(value, ""))) if is_doubled else ()
     except (ValueError, RecursionError):
         return  # not JSON, or too deep: the decoder reports it
     if faults:
