@@ -135,16 +135,15 @@ async def read_json_body(request: Request, most: int, seconds: float) -> bytes:
         raise _too_large(most)
     body = bytearray()
     try:
-        with anyio.fail_after(seconds):
+        with anyio.move_on_after(seconds):
             async for piece in request.stream():
                 body += piece
                 if len(body) > most:
                     raise _too_large(most)
-    except TimeoutError:
-        raise RefusedError(408, "timeout", f"the body did not arrive within {seconds:g} s") from None
+            return bytes(body)
     except ClientDisconnect:
         raise RefusedError(400, "gone", "the client disconnected before its body arrived") from None
-    return bytes(body)
+    raise RefusedError(408, "timeout", f"the body did not arrive within {seconds:g} s")
 
 
 def _too_large(most: int) -> RefusedError:

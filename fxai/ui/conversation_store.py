@@ -369,9 +369,10 @@ class _JournalConversations(Conversations):
     def secret(self) -> Effect[bytes, ConversationError]:
         def find() -> bytes:
             journal = self._journals.journal(_SECRET)
-            if not journal.read(list):
-                journal.append(secrets.token_hex(32))
             entries: list[Entry[Any]] = journal.read(list)
+            if not entries:
+                journal.append(secrets.token_hex(32))
+                entries = journal.read(list)
             return bytes.fromhex(entries[-1].parts[0])  # the oldest secret, if several processes created one
 
         return self._attempt("", "load", find)

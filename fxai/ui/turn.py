@@ -319,6 +319,8 @@ class _Running:
             for message in self._late + self._turn.added
             for part in (message.content if message.role == "tool" else ())
         }
+        if not answered:
+            return []
         here = self._builder.open_calls
         parts = [part for one in self._turn.history if one.role == "assistant" for part in one.content]
         asked = [part for part in parts if part.type == "tool-approval-request" and part.approval_id in answered]
