@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -147,14 +147,15 @@ class EventStream(Response):
 
         async def watch(reading: anyio.CancelScope) -> None:
             """Send a comment after each silent period, until the client disconnects."""
-            while True:
-                before = sending.sent
-                with anyio.move_on_after(self._heartbeat):
-                    while (await receive())["type"] != "http.disconnect":
-                        pass
-                    return reading.cancel()
-                if sending.sent == before and not sending.lock.locked():
-                    await sending.send(_BEAT)
+            with suppress(anyio.get_cancelled_exc_class()):  # anyio would keep it in a cycle of references
+                while True:
+                    before = sending.sent
+                    with anyio.move_on_after(self._heartbeat):
+                        while (await receive())["type"] != "http.disconnect":
+                            pass
+                        return reading.cancel()
+                    if sending.sent == before and not sending.lock.locked():
+                        await sending.send(_BEAT)
 
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:

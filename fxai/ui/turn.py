@@ -308,9 +308,12 @@ class _Running:
         def close(_: Exit[Any, Any]) -> AnyEffect:  # saves the messages so far if the run was cancelled
             return self._stop(SHUT_DOWN).and_then(self._write_last(wait=False)).exit()
 
-        active = self._job.pages.running
-        active.append(self)
-        return ends.flat_map(self._end).on_exit(close).on_exit(lambda _: Sync(lambda: active.remove(self)))
+        self._job.pages.running.append(self)
+        return ends.flat_map(self._end).on_exit(close).on_exit(lambda _: Sync(self._leave))
+
+    def _leave(self) -> None:
+        self._job.pages.running.remove(self)
+        del self.page, self._inbox  # both refer to this turn, whose memory is free at once without the cycle
 
     def _earlier_calls(self) -> list[ToolCallPart]:
         """Return the calls that the turn answers and that no part of its message contains."""
