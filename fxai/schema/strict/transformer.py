@@ -571,20 +571,26 @@ def _map(sites: Sequence[Site], at: str, to: Transformer, *, bare: bool) -> Node
     Raises:
         LocationError: If the undeclared properties accept any value, or if their schemas depend on their names.
     """
-    for site in sites:
-        if site.get("patternProperties"):
-            reason = "the schemas of values depend on the names, so declare one schema for all names"
-            raise LocationError(site.pointer, "patternProperties", reason)
     others = [site.under("additionalProperties") for site in sites if "additionalProperties" in site]
     closed = any(other.schema is False for other in others)
     location = () if closed else tuple(others)
-    if not closed:
+    name = Site(f"{at}/propertyNames/type", {"type": "string"})
+    patterns = [(site, pattern) for site in sites for pattern in site.get("patternProperties", {})]
+    if patterns:
+        site, pattern = patterns[0]
+        declared = site.get("properties") or site.get("required")
+        if len(patterns) > 1 or len(sites) > 1 or location or declared or not is_plain(pattern):
+            reason = "the schemas of values depend on the names, so declare one schema for all names"
+            raise LocationError(site.pointer, "patternProperties", reason)
+        location = (site.under("patternProperties", pattern),)
+        name = Site(f"{location[0].pointer}/name", {"type": "string", "pattern": pattern})
+    elif not closed:
         _hold_described(sites, location, at)
     value = to.transform(location, location[0].pointer) if location else None
     if value is None:
         return None
     keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
-    key = to.transform((*keys, Site(f"{at}/propertyNames/type", {"type": "string"})), f"{at}/propertyNames")
+    key = to.transform((name, *keys), f"{at}/propertyNames")
     if key is None:
         return None
     # Pairs can have the same name, so the lower bound is at most 1.

@@ -157,6 +157,15 @@ def test_a_property_called_like_ours_keeps_its_name() -> None:
     assert back == {"__rest__": "x", "b": 1}
 
 
+def test_names_of_one_pattern_are_a_map() -> None:
+    """The first of each pair carries the pattern of the names, with and without other properties."""
+    for others in ({}, {"additionalProperties": False}):
+        document = {"type": "object", "patternProperties": {"^x-": INTEGER}, **others}
+
+        assert sent(document)["items"]["properties"]["0"] == {"type": "string", "pattern": "^x-"}
+        assert there_and_back(document, {"x-1": 1}) == ([{"0": "x-1", "1": 1}], {"x-1": 1})
+
+
 TUPLES: list[tuple[dict[str, Any], Any, Any]] = [
     ({"prefixItems": [STRING, INTEGER], "minItems": 2, "maxItems": 2}, ["a", 1], {"0": "a", "1": 1}),
     ({"prefixItems": [STRING], "items": INTEGER, "minItems": 1}, ["a", 1, 2], {"0": "a", "__rest__": [1, 2]}),
@@ -267,10 +276,9 @@ def test_recursion_is_kept_where_the_provider_takes_it() -> None:
         ({"type": "array", "prefixItems": [STRING]}, ("/properties/x", "items")),
         ({"type": "object", "required": ["a"]}, ("/properties/x", "required")),
         ({"enum": [{"a": 1}]}, ("/properties/x", "enum")),
-        (
-            {"type": "object", "patternProperties": {"^x-": STRING}, "additionalProperties": False},
-            ("/properties/x", "patternProperties"),
-        ),
+        ({"type": "object", "patternProperties": {"a": STRING, "b": STRING}}, ("/properties/x", "patternProperties")),
+        ({**obj(xa=STRING), "patternProperties": {"^x": INTEGER}}, ("/properties/x", "patternProperties")),
+        ({"type": "object", "patternProperties": {"^(?!x)": STRING}}, ("/properties/x", "patternProperties")),
         ({**obj(a=STRING), "if": {"required": ["a"]}, "then": obj(["b"], b=STRING)}, ("/properties/x", "if")),
         ({**obj(a=STRING), "dependentSchemas": {"a": obj(b=STRING)}}, ("/properties/x", "dependentSchemas")),
     ],

@@ -171,6 +171,7 @@ def test_a_union_of_requirements_at_the_root_is_reported(rules: StrictRules) -> 
         {**LIST, "uniqueItems": False},
         {"oneOf": [STRING]},
         {**INTEGER, "if": {"minimum": 3}},
+        {"type": "object", "patternProperties": {"^x": STRING}, "additionalProperties": False},
     ],
 )
 @every("rules", [OPENAI, ANTHROPIC])
