@@ -79,17 +79,17 @@ class Schema(Generic[_A]):
     __slots__ = ("__compiled__", "__type__", "__written__")
 
     EpochMillis: TypeAlias = Annotated[datetime, EPOCH_MILLIS]
-    """An aware `datetime`. Its JSON form is whole milliseconds since 1970 (UTC), without finer parts."""
+    """An aware `datetime`. Its JSON form is whole milliseconds since 1970 (UTC), and it decodes in UTC."""
     EpochSeconds: TypeAlias = Annotated[datetime, EPOCH_SECONDS]
-    """An aware `datetime`. Its JSON form is whole seconds since 1970 (UTC), without finer parts."""
+    """An aware `datetime`. Its JSON form is whole seconds since 1970 (UTC), and it decodes in UTC."""
     DecimalString: TypeAlias = Annotated[Decimal, DECIMAL_STRING]
-    """A finite `Decimal`. Its JSON form is a string with every digit."""
+    """A finite `Decimal`. Its JSON form is a string with every digit. An exponent has at most eight digits."""
     IntString: TypeAlias = Annotated[int, INT_STRING]
     """An `int` of at most 4,300 characters. Its JSON form is a string of digits."""
     DurationSeconds: TypeAlias = Annotated[timedelta, DURATION_SECONDS]
-    """A `timedelta`. Its JSON form is a number of seconds."""
+    """A `timedelta` of at most 999999999 days, as seconds in JSON, exact to the microsecond up to 250 years."""
     DurationMillis: TypeAlias = Annotated[timedelta, DURATION_MILLIS]
-    """A `timedelta`. Its JSON form is a number of milliseconds."""
+    """A `timedelta` of at most 104249991 days, as milliseconds in JSON, exact to the microsecond up to 250 years."""
 
     __type__: Any
     __compiled__: Compiled | None
@@ -154,7 +154,7 @@ class Schema(Generic[_A]):
         >>> Schema.of(list[Location]).decode(["a/b"])
         <Success: [PurePosixPath('a/b')]>
         """
-        return Codec.make(wire=wire, decode=decode, encode=encode, json_schema=json_schema)
+        return Codec(wire, decode, encode, None if json_schema is None else msgspec.json.encode(dict(json_schema)))
 
     # ---- attributes
 

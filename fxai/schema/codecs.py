@@ -13,10 +13,10 @@ datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, TypeVar, cast, final
+from typing import Any, Final, cast, final
 
 import msgspec
 
@@ -24,8 +24,7 @@ from fxai.schema.data import JsonObject
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
 from fxai.schema.pattern import PatternTimeoutError, in_time, shared_matcher
 
-_T = TypeVar("_T")
-_W = TypeVar("_W")
+_JSON: Final = msgspec.json.encode
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLI: Final = timedelta(milliseconds=1)
@@ -59,18 +58,6 @@ class Codec(msgspec.Struct, frozen=True):
         """Return a new copy of the additional JSON Schema keywords, or None."""
         return None if self.keywords is None else cast("JsonObject", msgspec.json.decode(self.keywords))
 
-    @staticmethod
-    def make(
-        *,
-        wire: type[_W],
-        decode: Callable[[_W], _T],
-        encode: Callable[[_T], _W],
-        json_schema: Mapping[str, Any] | None = None,
-    ) -> Codec:
-        """Create a codec. `Schema.codec` describes the arguments."""
-        keywords = None if json_schema is None else msgspec.json.encode(dict(json_schema))
-        return Codec(wire, decode, encode, keywords)
-
 
 def _times(unit: timedelta) -> Codec:
     def decode(count: int) -> datetime:
@@ -85,7 +72,7 @@ def _times(unit: timedelta) -> Codec:
         return (time - _EPOCH) // unit
 
     reach = {"minimum": encode(datetime.min.replace(tzinfo=UTC)), "maximum": encode(datetime.max.replace(tzinfo=UTC))}
-    return Codec.make(wire=int, decode=decode, encode=encode, json_schema=reach)
+    return Codec(int, decode, encode, _JSON(reach))
 
 
 def _durations(unit: timedelta) -> Codec:
@@ -102,7 +89,7 @@ def _durations(unit: timedelta) -> Codec:
 
     most = min(_LONGEST // unit, _SAFE)
     refusal = f"a duration of at most {(most * unit).days} days"
-    return Codec.make(wire=float, decode=decode, encode=encode, json_schema={"minimum": -most, "maximum": most})
+    return Codec(float, decode, encode, _JSON({"minimum": -most, "maximum": most}))
 
 
 def _decimal(text: str) -> Decimal:
@@ -126,30 +113,18 @@ def _integer_text(text: str) -> str:
     return text
 
 
+# `Schema` describes these codecs
 EPOCH_MILLIS: Final = _times(_MILLI)
-"""An aware `datetime` as whole milliseconds since 1970-01-01T00:00:00Z. It decodes in UTC, without finer parts."""
-
 EPOCH_SECONDS: Final = _times(_SECOND)
-"""An aware `datetime` as whole seconds since 1970-01-01T00:00:00Z. It decodes in UTC, without finer parts."""
-
-DECIMAL_STRING: Final = Codec.make(
-    wire=str, decode=_decimal, encode=_decimal_text, json_schema={"pattern": f"^{_NUMERAL.pattern}$"}
+DECIMAL_STRING: Final = Codec(str, _decimal, _decimal_text, _JSON({"pattern": f"^{_NUMERAL.pattern}$"}))
+INT_STRING: Final = Codec(
+    str,
+    lambda text: int(_integer_text(text)),
+    lambda number: _integer_text(str(int(number))),
+    _JSON({"pattern": f"^{_DIGITS.pattern}$", "maxLength": _MOST}),
 )
-"""A finite `Decimal` as a string with every digit. An exponent has at most eight digits."""
-
-INT_STRING: Final = Codec.make(
-    wire=str,
-    decode=lambda text: int(_integer_text(text)),
-    encode=lambda number: _integer_text(str(int(number))),
-    json_schema={"pattern": f"^{_DIGITS.pattern}$", "maxLength": _MOST},
-)
-"""An `int` as a string of decimal digits. It has at most 4,300 characters."""
-
 DURATION_SECONDS: Final = _durations(_SECOND)
-"""A `timedelta` of at most 999999999 days as a number of seconds, exact to the microsecond up to 250 years."""
-
 DURATION_MILLIS: Final = _durations(_MILLI)
-"""A `timedelta` of at most 104249991 days as a number of milliseconds, exact to the microsecond up to 250 years."""
 
 
 @final
@@ -180,4 +155,4 @@ class Matching(msgspec.Struct, frozen=True):
 def matching(pattern: str, tp: Any) -> Codec:
     """Return the codec of a type whose strings must match a pattern."""
     check = Matching(pattern)
-    return Codec.make(wire=tp, decode=check, encode=check, json_schema={"pattern": pattern})
+    return Codec(tp, check, check, _JSON({"pattern": pattern}))

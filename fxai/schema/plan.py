@@ -79,7 +79,6 @@ from fxai.schema.type_info import (
     members_of,
     name_of,
     plain_type,
-    quick_hints,
     without_notes,
 )
 
@@ -336,16 +335,12 @@ class _Deriving:
         self.open[tp] = (name, step)
         (found, referred), own, finished, codecs = (self.found, self.referred), Survey(), len(self.done), self.codecs
         self.found, self.referred = own, set[Any]()
-        hints, config = quick_hints(tp), getattr(cls, "__struct_config__", None)
+        config = getattr(cls, "__struct_config__", None)
         if config is not None and config.tag_field is not None and not config.array_like:
             own.tags[tp] = config.tag_field
         check_defaults(tp)
-        pairs = hints or [(member.name, member.type) for member in members_of(tp) or ()]
         called = name_of(tp)
-        derived: dict[str, _Derived] = {}
-        for field, hint in pairs:
-            is_quick = hint is str or hint is int or hint is bool  # most fields, which need no location
-            derived[field] = (hint, None) if is_quick else self.of(hint, f"{called}.{field}")
+        derived = {member.name: self.of(member.type, f"{called}.{member.name}") for member in members_of(tp) or ()}
         del self.open[tp]
         outer = self.referred & self.open.keys() if self.codecs == codecs else set[Any]()
         self.found, self.referred = found, referred | outer
@@ -356,7 +351,7 @@ class _Deriving:
                 self.defaults.pop(None if made is None else made.mirror, None)
                 self.done[inner] = inner, None, inside, outer
             self.done[tp] = tp, None, own, outer
-            if hints is not None and not own.tags:  # tags refer to the class and keep it alive
+            if config is not None and is_class(tp) and not own.tags:  # tags refer to the class and keep it alive
                 _PLAIN[tp] = own
             return tp, None
         self._mirror(tp, name, step, derived)

@@ -17,7 +17,6 @@ import dataclasses
 import datetime
 import decimal
 import enum
-import inspect
 import sys
 import types
 import uuid
@@ -141,7 +140,7 @@ def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple
         keywords["allOf"] = [*keywords.get("allOf", ()), {"pattern": keywords.pop("pattern")}]
     wire: Any = Annotated
     wire = wire[codec.wire, msgspec.Meta(pattern=patterns[-1])]
-    return Codec.make(wire=wire, decode=codec.decode, encode=codec.encode, json_schema=keywords or None), after
+    return Codec(wire, codec.decode, codec.encode, msgspec.json.encode(keywords) if keywords else None), after
 
 
 def contains_itself(tp: object) -> bool:
@@ -161,15 +160,6 @@ def contains_itself(tp: object) -> bool:
             waiting.append(named.__value__)
         waiting += _parts_of(part)
     return False
-
-
-def contains_names(tp: object) -> bool:
-    """Return True if a type contains an unresolved name instead of a type.
-
-    >>> contains_names(list["Tree"]), contains_names(list[int])
-    (True, False)
-    """
-    return _isname_of(tp) or any(map(contains_names, _parts_of(tp)))
 
 
 def _isname_of(part: object) -> bool:
@@ -292,18 +282,6 @@ def _fill(tp: Any, variables: Mapping[Any, Any]) -> Any:
         return tp
     generic: Any = tp
     return generic[tuple(variables.get(parameter, parameter) for parameter in parameters)]
-
-
-def quick_hints(tp: object) -> Iterator[tuple[str, Any]] | None:
-    """Return the annotations of a struct if they contain no unresolved names. It is faster than `members_of`."""
-    if not is_class(tp) or hasattr(tp, "__orig_bases__") or not issubclass(tp, msgspec.Struct):
-        return None
-    hints: dict[str, Any] = {}
-    for cls in reversed(tp.__mro__):
-        if cls is not msgspec.Struct and issubclass(cls, msgspec.Struct):
-            hints.update(inspect.get_annotations(cls))
-    known = len(hints) == len(tp.__struct_fields__) and not any(map(contains_names, hints.values()))
-    return iter(hints.items()) if known else None
 
 
 def without_notes(tp: Any) -> Any:

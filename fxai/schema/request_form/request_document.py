@@ -27,7 +27,7 @@ from fxai.schema.document import document_faults, relocate
 from fxai.schema.fault import DecodeFailure, Fault, pointer_to
 from fxai.schema.json_schema import JsonSchema, with_whole_numbers
 from fxai.schema.location import ANNOTATIONS, DocumentReader, LocationError, Site, names_inside, walk
-from fxai.schema.request_form.request_rules import RequestRules, inner_refusals, lacks_items
+from fxai.schema.request_form.request_rules import RequestRules, lacks_items, refusals
 from fxai.schema.strict.form import StrictForm, strict_form, without_weakenings
 from fxai.schema.strict.node import describe, keyword_words
 from fxai.schema.strict.rules import StrictRules, UnsupportedFeature, Weakening
@@ -139,9 +139,7 @@ class RequestForm:
         self._rename(rules)
         if self._plain != given:
             self.document = JsonSchema.trust(self._plain)
-        return tuple(
-            UnsupportedFeature(fault.pointer, "schema", str(fault)) for fault in inner_refusals(self._plain, rules)
-        )
+        return tuple(UnsupportedFeature(fault.pointer, "schema", str(fault)) for fault in refusals(self._plain, rules))
 
     def _note(self, pointer: str, rule: str, change: str) -> None:
         self.rewrites = (*self.rewrites, Rewrite(pointer, rule, change))

@@ -1,7 +1,7 @@
 """Rules of the request form. Use this module to find documents that an API refuses in a tool, strict or not.
 
 If one tool of a request breaks a rule, the API refuses the whole request. `request_form` rewrites documents by the
-rules of an API, and `refusals` checks any document.
+rules of an API, and `refusals` checks the result.
 
 >>> [fault.pointer for fault in refusals({"type": "object", "anyOf": [{}, {}]}, RESPONSES)]
 ['/anyOf', '/properties']
@@ -17,11 +17,8 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.schema.budget import with_stack
 from fxai.schema.data import JsonObject, is_array, is_object
-from fxai.schema.document import document_faults
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
-from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import walk
 
 
@@ -92,16 +89,7 @@ REQUEST_RULES: Final[Mapping[str, tuple[RequestRules, ...]]] = {"openai": (RESPO
 """The rules of the APIs of each provider."""
 
 
-def refusals(document: Mapping[str, Any] | JsonSchema, rules: RequestRules) -> tuple[Fault, ...]:
-    """Return the reasons why the API would refuse a document. `()` if the API accepts the document."""
-    plain: Any = document.to_dict() if isinstance(document, JsonSchema) else dict(document)
-    if not is_object(plain):
-        return (Fault("", "an object at the root", found_in(plain)),)
-    bare = {key: value for key, value in plain.items() if key != "$schema"}
-    return with_stack(lambda: (*document_faults(bare), *inner_refusals(plain, rules)))
-
-
-def inner_refusals(plain: JsonObject, rules: RequestRules) -> Iterator[Fault]:
+def refusals(plain: JsonObject, rules: RequestRules) -> Iterator[Fault]:
     """Iterate over the reasons why the API would refuse a usable document of JSON Schema 2020-12."""
     if plain.get("type") != "object":
         yield Fault("/type", '"object"', found_in(plain["type"]) if "type" in plain else NOTHING)

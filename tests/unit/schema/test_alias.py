@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from fxai.schema import Schema, SchemaError
-from fxai.schema.type_info import contains_itself, contains_names
+from fxai.schema.type_info import contains_itself
 from tests.kit.every import every
 
 T = TypeVar("T")
@@ -29,12 +29,6 @@ Noted = TypeAliasType("Noted", Annotated[int, "a note, not a name"])
 def test_an_alias_contains_itself(tp: Any, expected: bool) -> None:
     """Only an alias whose own value contains its name, or an unknown name, contains itself."""
     assert contains_itself(tp) is expected
-
-
-def test_a_name_in_a_note_is_not_a_type() -> None:
-    """A string in `Annotated` is a note, and a string among arguments is a name."""
-    assert contains_names(dict[str, "Data"])
-    assert not contains_names(Annotated[int, "Data"])
 
 
 class Leaf(msgspec.Struct):

@@ -228,8 +228,7 @@ def test_refusals_names_every_broken_rule() -> None:
         "/properties/$a/items",
     ]
     assert [one.pointer for one in refusals(document, MESSAGES)] == ["/type", "/oneOf", "/properties/$a"]
-    assert [one.pointer for one in refusals(JsonSchema.of(True), MESSAGES)] == [""]
-    assert refusals(A, RESPONSES) == ()
+    assert list(refusals(A, RESPONSES)) == []
 
 
 @pytest.mark.parametrize(("rules", "strict"), [(RESPONSES, OPENAI), (MESSAGES, ANTHROPIC)])
