@@ -150,9 +150,3 @@ class Matching(msgspec.Struct, frozen=True):
             if expected:
                 raise DecodeError(DecodeFailure((Fault("", expected, found_in(value)),)))
         return value
-
-
-def matching(pattern: str, tp: Any) -> Codec:
-    """Return the codec of a type whose strings must match a pattern."""
-    check = Matching(pattern)
-    return Codec(tp, check, check, _JSON({"pattern": pattern}))

@@ -42,7 +42,7 @@ from typing import (
 import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
 
-from fxai.schema.codecs import Codec, Matching, matching
+from fxai.schema.codecs import Codec, Matching
 from fxai.schema.data import JsonObject
 from fxai.schema.fault import SchemaError, unwrap
 from fxai.schema.pattern import compiled_pattern
@@ -134,7 +134,8 @@ def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple
         for note in after
     )
     if codec is None:
-        return matching(patterns[-1], tp), after
+        check = Matching(patterns[-1])
+        return Codec(tp, check, check, msgspec.json.encode({"pattern": check.pattern})), after
     keywords: JsonObject = codec.json_schema() or {}
     if "pattern" in keywords:  # both patterns apply
         keywords["allOf"] = [*keywords.get("allOf", ()), {"pattern": keywords.pop("pattern")}]

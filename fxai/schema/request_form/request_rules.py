@@ -28,10 +28,6 @@ class RequestRules(msgspec.Struct, frozen=True):
 
     name: str
     """The name of the API in messages."""
-    provider: str
-    """The provider, such as `"openai"`."""
-    source: str
-    """The origin of the rules."""
     refused_at_root: frozenset[str]
     """The keywords that the root of a document must not have."""
     properties: bool = False
@@ -53,12 +49,11 @@ class RequestRules(msgspec.Struct, frozen=True):
 
 
 _UNIONS: Final = frozenset(("oneOf", "anyOf", "allOf"))
-_OPENAI: Final = "public reports of refused requests, 2025 and 2026; pydantic-ai-slim 2.68.0, profiles/openai.py"
 
+# sources: public reports of refused requests, 2025 and 2026; pydantic-ai-slim 2.68.0, profiles/openai.py; anthropic
+# 2.14.0, types/tool_param.py
 RESPONSES: Final = RequestRules(
     name="OpenAI's Responses API",
-    provider="openai",
-    source=_OPENAI,
     refused_at_root=_UNIONS | {"enum", "not", "const"},
     properties=True,
     items=True,
@@ -70,15 +65,11 @@ CHAT: Final = msgspec.structs.replace(
 )
 """The rules of OpenAI's Chat Completions API."""
 
-COMPATIBLE_CHAT: Final = msgspec.structs.replace(
-    RESPONSES, name="Chat Completions", source=f"{_OPENAI}; the numbers of other servers are unknown"
-)
+COMPATIBLE_CHAT: Final = msgspec.structs.replace(RESPONSES, name="Chat Completions")
 """The rules for other servers of Chat Completions: OpenAI's rules for documents, without limits."""
 
 MESSAGES: Final = RequestRules(
     name="Anthropic's Messages API",
-    provider="anthropic",
-    source="public reports of refused requests, 2025 and 2026; anthropic 2.14.0, types/tool_param.py",
     refused_at_root=_UNIONS,
     property_name=r"[a-zA-Z0-9_.-]{1,64}",
     longest_name=128,

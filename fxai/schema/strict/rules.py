@@ -60,7 +60,6 @@ class StrictRules(msgspec.Struct, frozen=True):
 
     Attributes:
         name: The name of the provider, such as `"openai"` or `"anthropic"`.
-        source: The documentation that states the rules.
         keywords: The accepted keywords. The provider refuses a schema with any other keyword.
         formats: The accepted values of `format`.
         recursive: True if a schema can refer to itself.
@@ -78,7 +77,6 @@ class StrictRules(msgspec.Struct, frozen=True):
     """
 
     name: str
-    source: str
     keywords: frozenset[str]
     formats: frozenset[str]
     recursive: bool
@@ -106,7 +104,6 @@ _FORMATS: Final = frozenset(("date-time", "time", "date", "duration", "email", "
 
 OPENAI: Final = StrictRules(
     name="openai",
-    source="OpenAI, Structured Outputs: Supported schemas; function calling: Strict mode",
     keywords=_SHAPES
     | _WORDS
     | {"definitions", "pattern", "format", "minItems", "maxItems"}
@@ -121,14 +118,16 @@ OPENAI: Final = StrictRules(
     most_text=120_000,
     model_keywords=frozenset(("minLength", "maxLength")),
 )
-"""OpenAI's rules for Responses and Chat Completions: closed objects, only required properties, and no `default`."""
+"""OpenAI's rules for Responses and Chat Completions: closed objects, only required properties, and no `default`.
+
+Source: Structured Outputs, "Supported schemas"; function calling, "Strict mode".
+"""
 
 OPENAI_HOST: Final = OPENAI.with_keywords(OPENAI.model_keywords)
 """The rules of OpenAI's own host for models that are not fine-tuned. Other servers do not accept these keywords."""
 
 ANTHROPIC: Final = StrictRules(
     name="anthropic",
-    source="Anthropic, Structured outputs: JSON Schema limitations",
     keywords=_SHAPES | _WORDS | {"definitions", "default", "allOf", "pattern", "format", "minItems"},
     formats=_FORMATS | {"uri"},
     recursive=False,
@@ -138,7 +137,10 @@ ANTHROPIC: Final = StrictRules(
     most_optional=24,
     most_unions=16,
 )
-"""Anthropic's rules: closed objects, no recursion, and no bounds of numbers and lengths."""
+"""Anthropic's rules: closed objects, no recursion, and no bounds of numbers and lengths.
+
+Source: Structured outputs, "JSON Schema limitations".
+"""
 
 _DESCRIPTIVE: Final = ("type", "enum", "const", "anyOf", "allOf", "$ref")
 _NAMED: Final = ("$defs", "definitions")
