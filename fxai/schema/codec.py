@@ -79,17 +79,17 @@ class Schema(Generic[_A]):
     __slots__ = ("__compiled__", "__type__", "__written__")
 
     EpochMillis: TypeAlias = Annotated[datetime, EPOCH_MILLIS]
-    """An aware `datetime`. Its JSON form is whole milliseconds since 1970 (UTC), and it decodes in UTC."""
+    """An aware `datetime`. Its JSON form is whole milliseconds since 1970 (UTC), without finer parts."""
     EpochSeconds: TypeAlias = Annotated[datetime, EPOCH_SECONDS]
-    """An aware `datetime`. Its JSON form is whole seconds since 1970 (UTC), and it decodes in UTC."""
+    """An aware `datetime`. Its JSON form is whole seconds since 1970 (UTC), without finer parts."""
     DecimalString: TypeAlias = Annotated[Decimal, DECIMAL_STRING]
-    """A finite `Decimal`. Its JSON form is a string with every digit. An exponent has at most eight digits."""
+    """A finite `Decimal`. Its JSON form is a string with every digit."""
     IntString: TypeAlias = Annotated[int, INT_STRING]
     """An `int` of at most 4,300 characters. Its JSON form is a string of digits."""
     DurationSeconds: TypeAlias = Annotated[timedelta, DURATION_SECONDS]
-    """A `timedelta` of at most 999999999 days, as seconds in JSON, exact to the microsecond up to 250 years."""
+    """A `timedelta`. Its JSON form is a number of seconds."""
     DurationMillis: TypeAlias = Annotated[timedelta, DURATION_MILLIS]
-    """A `timedelta` of at most 104249991 days, as milliseconds in JSON, exact to the microsecond up to 250 years."""
+    """A `timedelta`. Its JSON form is a number of milliseconds."""
 
     __type__: Any
     __compiled__: Compiled | None

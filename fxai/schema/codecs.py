@@ -113,18 +113,28 @@ def _integer_text(text: str) -> str:
     return text
 
 
-# `Schema` describes these codecs
 EPOCH_MILLIS: Final = _times(_MILLI)
+"""An aware `datetime` as whole milliseconds since 1970-01-01T00:00:00Z. It decodes in UTC, without finer parts."""
+
 EPOCH_SECONDS: Final = _times(_SECOND)
+"""An aware `datetime` as whole seconds since 1970-01-01T00:00:00Z. It decodes in UTC, without finer parts."""
+
 DECIMAL_STRING: Final = Codec(str, _decimal, _decimal_text, _JSON({"pattern": f"^{_NUMERAL.pattern}$"}))
+"""A finite `Decimal` as a string with every digit. An exponent has at most eight digits."""
+
 INT_STRING: Final = Codec(
     str,
     lambda text: int(_integer_text(text)),
     lambda number: _integer_text(str(int(number))),
     _JSON({"pattern": f"^{_DIGITS.pattern}$", "maxLength": _MOST}),
 )
+"""An `int` as a string of decimal digits. It has at most 4,300 characters."""
+
 DURATION_SECONDS: Final = _durations(_SECOND)
+"""A `timedelta` of at most 999999999 days as a number of seconds, exact to the microsecond up to 250 years."""
+
 DURATION_MILLIS: Final = _durations(_MILLI)
+"""A `timedelta` of at most 104249991 days as a number of milliseconds, exact to the microsecond up to 250 years."""
 
 
 @final
