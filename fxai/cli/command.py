@@ -105,14 +105,13 @@ _MORE_RUN: Final = """\b
 Examples:
   fxai run
   fxai run "How many lines are in README.md?"
-  echo "Read notes.txt" | fxai run --json -
+  echo "Count the words of notes.txt" | fxai run --json -
   fxai run --agent app.py:agent --layer app.py:live "Hello"
   fxai run --agent app.py:prompt --layer app.py:live --state state.json "Hello"
-  fxai run --model openai:gpt-5.5 "Read notes.txt"
+  fxai run --model openai:gpt-5.5 "Which files are here?"
 
-The default agent reads the files of the current directory. It never changes anything. It refuses files that can
-contain secrets, unless you pass --show-secrets. The local model is small (270 million parameters), so
-send short requests with one task each.
+The default agent counts and lists the files of the current directory. It never changes anything. The local model is
+small (270 million parameters), so send short requests with one task each.
 
 In a terminal, type a line while the agent works to steer it. The next step reads the line.
 

@@ -1,40 +1,34 @@
-"""The example agent of `fxai run`. It reads the files of the current folder and changes nothing.
+"""The example agent of `fxai run`. It counts and lists the files of the current folder, and changes nothing.
 
-The agent has one typed tool and two dynamic tools, which an MCP server listed. The handlers use the service `Folder`,
-and the layer of the example provides the current folder.
-
->>> list(kit.tools)
-['count_lines', 'list_directory', 'read_text_file']
+>>> list(tools.toolkit.tools)
+['count_lines', 'list_directory']
 """
 
 from __future__ import annotations
 
-import json
 import re
-from contextlib import suppress
-from importlib.resources import files
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
 import msgspec
+from typing_extensions import TypeVar
 
 from fxai.agents import Agent, Budget
-from fxai.cli.folder import Folder, folder, is_readable
-from fxai.effects import Gen
+from fxai.effects import Effect, fx, thread
 from fxai.tools import BoundToolkit, Example, Tool, Toolkit
 from fxai.tools.annotation import Destructive, OpenWorld, Readonly
 
 _PLAIN_NAME: Final = re.compile(r"[A-Z]{4,}|[A-Za-z][\w-]*\.(md|txt|toml|py|json|csv|cfg|ini)")
+_LARGEST: Final = 2 * 1024 * 1024
 _MOST_NAMES: Final = 40
-_MOST_CHARACTERS: Final = 800
 
-
-# ---- a tool with Python types for its parameters, its result, and its failure
+_A = TypeVar("_A")
 
 
 @final
-class SampleFile(msgspec.Struct, frozen=True):
-    """A file with its path."""
+class InFolder(msgspec.Struct, frozen=True):
+    """A file or a directory with its path."""
 
     path: str
 
@@ -48,49 +42,16 @@ class Counted(msgspec.Struct, frozen=True):
     words: int
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-count_lines: Final = Tool.make(
-    "count_lines",
-    description="Counts the lines and words of a text file.",
-    parameters=SampleFile,
-    success=Counted,
-    failure=str,
-    failure_mode="return",  # the model reads the failure, and the run continues
-    to_model_output=lambda at: f"{at.path} has {_count(at.lines, 'line')} and {_count(at.words, 'word')}.",
-    input_examples=[
-        Example("How many lines are in main.py?", {"path": "main.py"}),
-        Example("Count the words of data.csv", {"path": "data.csv"}),
-        Example("How many words does index.html have?", {"path": "index.html"}),
-        Example("Please count the lines of app.js", {"path": "app.js"}),
-        Example("words of intro.md?", {"path": "intro.md"}),
-        Example("Tell me how many lines COPYING has", {"path": "COPYING"}),
-    ],
-)
-
-
-def on_count(file: SampleFile) -> Gen[Counted, str, Folder]:
-    """Count the lines and words of a file in the folder."""
-    here = yield from Folder
-    text = yield from here.text(file.path)
-    return Counted(file.path, len(text.splitlines()), len(text.split()))
-
-
-# ---- tools with the unchanged JSON Schemas of a server, and handlers in Python
-
-
-_SERVERS: Final = json.loads(files("fxai.cli").joinpath("listed_tools.json").read_text(encoding="utf-8"))["servers"]
-_LISTED: Final[dict[str, dict[str, Any]]] = {tool["name"]: tool for server in _SERVERS for tool in server["tools"]}
-
-
 @final
 class Names(msgspec.Struct, frozen=True):
-    """The names in a directory."""
+    """The names in a directory, sorted, without hidden names. A slash ends the name of a directory."""
 
     path: str
     names: tuple[str, ...]
+
+
+def _say_count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _names_text(found: Names) -> str:
@@ -102,10 +63,27 @@ def _names_text(found: Names) -> str:
     return f"This folder contains {names}." if here else f"{found.path} contains {names}."
 
 
-list_directory: Final = Tool.dynamic(
+count_lines: Final = Tool.make(
+    "count_lines",
+    description="Counts the lines and words of a text file.",
+    parameters=InFolder,
+    success=Counted,
+    failure=str,
+    failure_mode="return",  # the model reads the failure, and the run continues
+    to_model_output=lambda at: f"{at.path} has {_say_count(at.lines, 'line')} and {_say_count(at.words, 'word')}.",
+    input_examples=[
+        Example("How many lines are in main.py?", {"path": "main.py"}),
+        Example("Count the words of data.csv", {"path": "data.csv"}),
+        Example("How many words does index.html have?", {"path": "index.html"}),
+        Example("Please count the lines of app.js", {"path": "app.js"}),
+        Example("words of intro.md?", {"path": "intro.md"}),
+        Example("Tell me how many lines COPYING has", {"path": "COPYING"}),
+    ],
+)
+list_directory: Final = Tool.make(
     "list_directory",
-    description=_LISTED["list_directory"]["description"],
-    parameters=_LISTED["list_directory"]["inputSchema"],
+    description="Lists the files and directories in a directory.",
+    parameters=InFolder,
     success=Names,
     failure=str,
     failure_mode="return",
@@ -123,96 +101,77 @@ list_directory: Final = Tool.dynamic(
 )
 
 
-def on_list(params: object) -> Gen[Names, str, Folder]:
-    """List a directory of the folder. The server's schema has validated the parameters, which are JSON values."""
-    path = msgspec.convert(params, SampleFile).path
-    here = yield from Folder
-    return Names(path, (yield from here.names(path)))
-
-
 @final
-class FileText(msgspec.Struct, frozen=True):
-    """The text of a file, or the requested part of it."""
-
-    path: str
-    text: str
+class _RefusedError(Exception):
+    """Carries the reason why a path cannot be read out of a worker thread."""
 
 
-def _file_text(read: FileText) -> str:
-    text = read.text[:_MOST_CHARACTERS].strip()
-    cut = f" … (the first {_MOST_CHARACTERS:,} of {len(read.text):,} characters)"
-    return f"{read.path} says: {text}" + (cut if len(read.text) > _MOST_CHARACTERS else "")
+def _inside(path: str) -> Path:
+    """Return the path in the current folder. Refuse a path that leads outside, also through a link."""
+    root = Path.cwd().resolve()
+    try:
+        found = (root / path).resolve()
+    except (OSError, ValueError, RuntimeError):  # an impossible name, or links in a circle
+        raise _RefusedError("no such file") from None
+    if not found.is_relative_to(root):
+        raise _RefusedError("outside of this folder")
+    return found
 
 
-read_text_file: Final = Tool.dynamic(
-    "read_text_file",
-    description=_LISTED["read_text_file"]["description"],
-    parameters=_LISTED["read_text_file"]["inputSchema"],
-    success=FileText,
-    failure=str,
-    failure_mode="return",
-    to_model_output=_file_text,
-    input_examples=[
-        Example("Show me the file setup.cfg", {"path": "setup.cfg"}),
-        Example("What does todo.txt say?", {"path": "todo.txt"}),
-        Example("Read letter.md", {"path": "letter.md"}),
-        Example("Can you open plan.txt please?", {"path": "plan.txt"}),
-        Example("cat main.c", {"path": "main.c"}),
-        Example("Show the contents of COPYING", {"path": "COPYING"}),
-    ],
-)
+def _count_words(path: str) -> Counted:
+    file = _inside(path)
+    if not file.is_file():  # some devices act when a program opens them
+        raise _RefusedError("no file" if file.exists() else "no such file")
+    with file.open("rb") as opened:
+        data = opened.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise _RefusedError("larger than 2 MB")
+    if b"\0" in data:
+        raise _RefusedError("no text file")
+    text = data.decode("utf-8")
+    return Counted(path, len(text.splitlines()), len(text.split()))
 
 
-@final
-class _FileReading(msgspec.Struct, frozen=True):
-    path: str
-    head: float = 1e9
-    tail: float = 1e9
+def _list_names(path: str) -> Names:
+    shown = (entry for entry in _inside(path).iterdir() if not entry.name.startswith("."))
+    return Names(path, tuple(sorted(entry.name + "/" * entry.is_dir() for entry in shown)))
 
 
-def on_read(params: object) -> Gen[FileText, str, Folder]:
-    """Read a file of the folder, or its first or last lines."""
-    wanted = msgspec.convert(params, _FileReading)
-    here = yield from Folder
-    lines = (yield from here.text(wanted.path)).splitlines(keepends=True)
-    lines = lines[: int(min(max(0, wanted.head), 1e9))]
-    lines = lines[max(0, len(lines) - int(min(max(0, wanted.tail), 1e9))) :]
-    return FileText(wanted.path, "".join(lines))
+def _in_thread(path: str, f: Callable[[str], _A]) -> Effect[_A, str]:
+    def failure(raised: Exception) -> str | None:
+        match raised:
+            case _RefusedError():
+                return f"{raised}: {path}"
+            case UnicodeDecodeError():
+                return f"no text file: {path}"
+            case NotADirectoryError():
+                return f"no folder: {path}"
+            case FileNotFoundError():
+                return f"no such file: {path}"
+            case OSError():
+                return f"not readable: {path}"
+            case _:
+                return None
+
+    return fx.attempt_async(lambda: thread.in_thread(lambda: f(path)), failure)
 
 
-# ---- the tools with their handlers for the current folder
+def on_count(at: InFolder) -> Effect[Counted, str]:
+    """Count the lines and words of a file in the current folder."""
+    return _in_thread(at.path, _count_words)
 
 
-kit: Final = Toolkit.make(count_lines, list_directory, read_text_file).annotate_all(
+def on_list(at: InFolder) -> Effect[Names, str]:
+    """List a directory of the current folder."""
+    return _in_thread(at.path, _list_names)
+
+
+kit: Final = Toolkit.make(count_lines, list_directory).annotate_all(
     {Readonly: True, Destructive: False, OpenWorld: False}
 )
-handlers: Final = kit.to_layer(
-    count_lines.handler(on_count) | list_directory.handler(on_list) | read_text_file.handler(on_read)
-)
-layer: Final = handlers.provide(folder("."))
+layer: Final = kit.to_layer(count_lines.handler(on_count) | list_directory.handler(on_list))
 tools: Final = BoundToolkit.of(kit, layer)
 """The tools with their handlers, as a target of `fxai worker`."""
-open_layer: Final = handlers.provide(folder(".", secrets=True))
-"""The layer of the handlers that also reads files with secrets."""
-
-
-def prompts(root: str | Path = ".") -> tuple[str, ...]:
-    """Return the prompts of `fxai run` without a prompt. They name only text files of the folder `root`.
-
-    The last prompt names a short file, because its answer is the whole text.
-    """
-    found: list[Path] = []
-    with suppress(OSError):
-        found = [path for path in Path(root).iterdir() if _PLAIN_NAME.fullmatch(path.name) and is_readable(path)]
-    found.sort(key=lambda path: (path.name != "README.md", path.name))
-    listing = ("Which files are here?",)
-    if not found:
-        return listing
-    shortest = min(found, key=lambda path: path.stat().st_size)
-    shown = (f"What does {shortest.name} say?",) if shortest.stat().st_size <= 2000 else ()
-    return (f"How many lines are in {found[0].name}?", *listing, *shown)
-
-
 agent: Final = Agent.make(
     "files",
     toolkit=kit,
@@ -220,3 +179,25 @@ agent: Final = Agent.make(
     max_tokens=120,
     stop=(". ",),  # a model of this size repeats itself after one sentence
 )
+
+
+def prompts() -> tuple[str, ...]:
+    """Return the prompts of `fxai run` without a prompt. They name only text files of the current folder."""
+    try:
+        names = [name for name in _list_names(".").names if _PLAIN_NAME.fullmatch(name)]
+    except OSError:
+        names = []
+    names.sort(key=lambda name: name != "README.md")
+    found = [name for name in names if _is_text(name)]
+    listing = "Which files are here?"
+    if not found:
+        return (listing,)
+    return f"How many lines are in {found[0]}?", listing, f"How many words are in {found[-1]}?"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        _count_words(name)
+    except (_RefusedError, OSError, UnicodeDecodeError):
+        return False
+    return True

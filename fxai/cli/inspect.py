@@ -20,7 +20,6 @@ import msgspec
 
 from fxai.agents.state import RenderError
 from fxai.cli.exit import CliError, wrong_use
-from fxai.cli.folder import redact
 from fxai.cli.run_program import error_of, value_of
 from fxai.cli.screen import Spinner, align, console
 from fxai.cli.target import TargetTools, find_tools, load_tools, open_tools, with_layer
@@ -43,6 +42,19 @@ if TYPE_CHECKING:
 
 RECENT: Final = {"openai": "gpt-5.5", "anthropic": "claude-sonnet-5"}
 """A recent model of each provider."""
+_SECRET: Final = ("authorization", "header", "secret", "token", "password", "api_key", "apikey", "credential")
+
+
+def _redact(data: Any, *, secret: bool = False) -> Any:
+    """Return the JSON values with hidden strings below every name that suggests a secret."""
+    if is_object(data):
+        return {
+            name: _redact(value, secret=secret or any(word in name.lower() for word in _SECRET))
+            for name, value in data.items()
+        }
+    if is_array(data):
+        return [_redact(value, secret=secret) for value in data]
+    return "(hidden)" if secret and isinstance(data, str) else data
 
 
 # -- the tools of a request
@@ -118,7 +130,7 @@ def _sent_tool(tool: AnyTool, prepared: PreparedTools, prepare: Prepare) -> dict
     form = None if tool.provider is not None else prepared.forms.get(tool.name)
     if tool.provider is not None:
         # a tool of a provider can be sent without a name
-        wire = redact(wire or next(iter(prepare((tool,)).tools), None))
+        wire = _redact(wire or next(iter(prepare((tool,)).tools), None))
     return _sent_data(
         tool,
         wire,
@@ -232,9 +244,9 @@ def tool_data(tool: AnyTool, broken: Any = None) -> dict[str, Any]:
         "needs_approval": approval if isinstance(approval, bool) else "by a function",
         "annotations": {key.name: plain(tool.get(key)) for key in tool.annotations},
         "input_examples": [plain(example.parameters) for example in tool.input_examples],
-        "provider_options": redact({name: plain(value) for name, value in tool.provider_options.items()}),
+        "provider_options": _redact({name: plain(value) for name, value in tool.provider_options.items()}),
         "external": not tool.requires_handler,
-        "provider": None if own is None else {"id": own.id, "args": redact(plain(own.args))},
+        "provider": None if own is None else {"id": own.id, "args": _redact(plain(own.args))},
     }
 
 

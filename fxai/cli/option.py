@@ -173,12 +173,6 @@ _SETTING: Final = (
         is_flag=True,
         help="Run all tools of the servers without approval, even tools that are not marked read-only.",
     ),
-    click.option(
-        "--show-secrets",
-        "secrets",
-        is_flag=True,
-        help="Let the example agent read files that can contain secrets: hidden files, keys, passwords.",
-    ),
 )
 _KEPT: Final = (
     value(

@@ -322,7 +322,6 @@ def read_args(
     mcp: tuple[str, ...] = (),
     memory: str | None = None,
     state: str | None = None,
-    secrets: bool = False,
     elicit: Elicit | None = None,
     **servers: Any,
 ) -> tuple[Setting, tuple[str, ...]]:
@@ -336,18 +335,15 @@ def read_args(
     chosen: Agent[Any, Any, Any, Any]
     if model is not None:
         require_ready(model)
-    is_new = bool(mcp) or system is not None
-    if secrets and (agent is not None or is_new):
-        raise wrong_use("--show-secrets requires the example agent", "Remove --show-secrets.")
     if agent is not None:
         chosen = agent_of(load_matching(agent, is_agent, "an agent or a stateful prompt"))
-    elif is_new:
+    elif mcp or system is not None:
         chosen = Agent.make("agent")
     else:
         from fxai.cli import example
 
         chosen, own = example.agent, example.prompts()
-        supplied = example.open_layer if secrets else example.layer
+        supplied = example.layer
     if layer is not None:
         added = load_layer(layer)
         supplied = added if supplied is None else supplied | added

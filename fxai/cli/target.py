@@ -9,7 +9,7 @@ A target is one of these:
 
 >>> found = find_tools("fxai.cli.example:agent")
 >>> [tool.name for tool in found.tools], found.layer
-(['count_lines', 'list_directory', 'read_text_file'], None)
+(['count_lines', 'list_directory'], None)
 
 A list in JSON is an object with `tools` (an MCP result, or the whole response with its `result`), an array of tools, or
 a single tool. A tool has a `name`, and its schema in `inputSchema`, `input_schema`, or `parameters`.

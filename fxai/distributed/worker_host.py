@@ -5,7 +5,7 @@ cluster nor a cancellation. The host builds the layer of a target at its first c
 closes.
 
 >>> list(find_target("fxai.cli.example:tools").tools)
-['count_lines', 'list_directory', 'read_text_file']
+['count_lines', 'list_directory']
 >>> find_target("fxai.cli.example:nothing")
 Traceback (most recent call last):
 fxai.distributed.worker_host.TargetError: fxai.cli.example:nothing cannot be used: ...

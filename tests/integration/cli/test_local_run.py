@@ -73,8 +73,10 @@ def test_a_typed_tool_is_called_with_the_right_parameters(location: Path) -> Non
 
 
 def test_a_tool_of_a_server_is_dynamic_and_its_failure_is_typed(location: Path) -> None:
-    """A path outside of the folder is refused by the handler; the model reads that, and the run ends well."""
-    ended = fxai(location, "What does /etc/passwd say?")
+    """The agent of the examples refuses a path outside of the folder; the model reads that, and the run ends well."""
+    program = ROOT / "examples/files_agent.py"
+    given = ("--agent", f"{program}:agent", "--layer", f"{program}:layer")
+    ended = fxai(location, *given, "What does /etc/passwd say?")
     (call,) = ended.of("tool-call")
     (result,) = ended.of("tool-result")
 
@@ -84,7 +86,7 @@ def test_a_tool_of_a_server_is_dynamic_and_its_failure_is_typed(location: Path) 
 
 
 def test_the_first_command_of_the_readme_shows_everything(location: Path) -> None:
-    """Without a prompt, `fxai run` runs three prompts on one loaded model, with typed and dynamic tools."""
+    """Without a prompt, `fxai run` runs three prompts on one loaded model."""
     ended = fxai(location)
     done = ended.of("done")
     calls = ended.of("tool-call")
@@ -94,10 +96,9 @@ def test_the_first_command_of_the_readme_shows_everything(location: Path) -> Non
     assert [each["answer"] for each in done] == [
         "README.md has 3 lines and 5 words.",
         "This folder contains README.md, main.py.",
-        "main.py says: print('hello')",
+        "main.py has 1 line and 1 word.",
     ]
-    assert any(call.get("dynamic") for call in calls)
-    assert any(call["name"] == "count_lines" for call in calls)
+    assert [call["name"] for call in calls] == ["count_lines", "list_directory", "count_lines"]
     assert not any(result.get("is_failure") for result in ended.of("tool-result"))
     assert ended.err.count("\n") == ended.err.count("fxai: ")
 

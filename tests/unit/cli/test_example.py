@@ -1,126 +1,126 @@
-"""The example agent: its tools say what they should, and its handlers answer them for a folder that a layer gives."""
+"""The example agent of `fxai run`: it counts and lists the files of the current folder, and reads nothing else."""
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
+import os
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from fxai.annotations import Destructive, Readonly
-from fxai.cli.example import agent, handlers, kit, prompts
-from fxai.cli.folder import folder
+from fxai.cli.example import prompts, tools
 from fxai.effects import fx
-from fxai.tools import Outcome, Tool
+from fxai.tools import Outcome
+
+SECRET = "hunter2hunter2"
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A folder with a text of five lines in it, and an empty one."""
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "notes.txt").write_text("one\ntwo three\n\nfour\nfive\n")
-    return tmp_path
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: texts, files that are no texts, and links; a secret is beside it."""
+    here = tmp_path / "root"
+    (here / "empty").mkdir(parents=True)
+    (here / "notes.txt").write_text("one\ntwo three\n\nfour\nfive\n")
+    (here / ".env").write_text(SECRET)
+    (here / "zero.txt").write_bytes(b"a\0b")
+    (here / "latin.txt").write_bytes(b"\xe9")
+    (here / "large.txt").write_bytes(b"x" * (2 * 1024 * 1024 + 1))
+    (tmp_path / "secret.txt").write_text(SECRET)
+    (here / "out").symlink_to(tmp_path)
+    (here / "circle").symlink_to(here / "circle")
+    os.mkfifo(here / "pipe")
+    monkeypatch.chdir(here)
+    return here
 
 
-def asked(root: Path, name: str, **params: Any) -> Outcome:
+def asked(name: str, path: str) -> Outcome:
     """What the handlers give for a call."""
-    return fx.run(kit.call(name, params).provide(handlers).provide(folder(root)))
+    return fx.run(tools.toolkit.call(name, {"path": path}).provide(tools.layer))
 
 
-def shown(root: Path, name: str, **params: Any) -> object:
+def shown(name: str, path: str) -> object:
     """What the model is shown of it."""
-    change = kit.tools[name].to_model_output
+    change = tools.toolkit.tools[name].to_model_output
     assert change is not None
-    return change(asked(root, name, **params).result)
-
-
-def test_the_tools_of_servers_are_as_the_servers_listed_them() -> None:
-    """One tool is ours; the others are dynamic, with the description and the schema that a server sent."""
-    document = json.loads(files("fxai.cli").joinpath("listed_tools.json").read_text(encoding="utf-8"))
-    listed = {tool["name"]: tool for server in document["servers"] for tool in server["tools"]}
-    dynamic = {tool.name: tool for tool in kit if Tool.is_dynamic(tool)}
-
-    assert list(kit.tools) == ["count_lines", "list_directory", "read_text_file"]
-    assert dynamic.keys() == listed.keys()
-    assert all(tool.json_schema() == listed[name]["inputSchema"] for name, tool in dynamic.items())
-    assert all(tool.description == listed[name]["description"] for name, tool in dynamic.items())
-    assert [server["serverInfo"]["version"] for server in document["servers"]] == ["0.2.0"]
+    return change(asked(name, path).result)
 
 
 def test_every_tool_is_harmless_and_has_examples() -> None:
     """The agent changes nothing; each tool shows requests, which is what a small model learns from."""
+    kit = tools.toolkit
     assert all(tool.get(Readonly) and not tool.get(Destructive) for tool in kit)
     assert all(len(tool.input_examples) >= 3 and all(e.request for e in tool.input_examples) for tool in kit)
-    assert agent.toolkit == kit
 
 
-def test_it_counts_reads_and_lists(root: Path) -> None:
-    """Results are typed for programs, and sentences for the model."""
-    assert shown(root, "count_lines", path="notes.txt") == "notes.txt has 5 lines and 5 words."
-    assert shown(root, "list_directory", path=".") == "This folder contains empty/, notes.txt."
-    assert shown(root, "list_directory", path="empty") == "empty is empty."
-    assert shown(root, "read_text_file", path="notes.txt", head=2) == "notes.txt says: one\ntwo three"
-    assert shown(root, "read_text_file", path="notes.txt", tail=1) == "notes.txt says: five"
+def test_it_counts_and_lists() -> None:
+    """Results are typed for programs, and sentences for the model. Hidden names are absent."""
+    assert shown("count_lines", "notes.txt") == "notes.txt has 5 lines and 5 words."
+    assert shown("list_directory", "empty") == "empty is empty."
+    assert (
+        shown("list_directory", ".")
+        == "This folder contains circle, empty/, large.txt, latin.txt, notes.txt, out/, pipe, zero.txt."
+    )
 
 
-def test_long_results_are_cut_for_the_model_alone(root: Path) -> None:
-    """A long text or listing is whole for the program, and said to be cut where the model reads it."""
-    (root / "long.txt").write_text("x" * 5000)
+def test_a_long_list_is_cut_for_the_model_alone(root: Path) -> None:
+    """The program receives every name, and the model the first names and the number of the others."""
     for number in range(60):
         (root / "empty" / f"{number:02}").touch()
 
-    assert len(cast(Any, asked(root, "read_text_file", path="long.txt").result).text) == 5000
-    assert str(shown(root, "read_text_file", path="long.txt")).endswith("(the first 800 of 5,000 characters)")
-    assert str(shown(root, "list_directory", path="empty")).endswith("38, 39 and 20 more.")
+    assert len(cast(Any, asked("list_directory", "empty").result).names) == 60
+    assert str(shown("list_directory", "empty")).endswith("38, 39 and 20 more.")
 
 
-@pytest.mark.parametrize("name", ["count_lines", "list_directory", "read_text_file"])
-def test_what_is_outside_is_a_typed_failure_of_every_tool(root: Path, name: str) -> None:
-    """A path that leads out is a failure, which the model reads as a line."""
-    outcome = asked(root, name, path="../..")
+@pytest.mark.parametrize("path", ["../..", "../secret.txt", "out/secret.txt", "/etc/passwd"])
+@pytest.mark.parametrize("name", ["count_lines", "list_directory"])
+def test_what_is_outside_is_a_typed_failure_of_every_tool(name: str, path: str) -> None:
+    """A path that leads out, also through a link, is a failure, which the model reads as a line."""
+    outcome = asked(name, path)
 
     assert outcome.is_failure
-    assert outcome.result == outcome.encoded_result == "outside of this folder: ../.."
+    assert outcome.result == outcome.encoded_result == f"outside of this folder: {path}"
 
 
-@pytest.mark.parametrize("name", ["count_lines", "read_text_file"])
-def test_a_secret_is_a_typed_failure_of_every_tool(root: Path, name: str) -> None:
-    """Neither the text of a file that may hold secrets nor its length is told; its name may be listed."""
-    (root / "server.pem").write_text("harmless")
-    outcome = asked(root, name, path="server.pem")
+@pytest.mark.parametrize(
+    ("name", "path", "problem"),
+    [
+        ("count_lines", "gone.txt", "no such file"),
+        ("count_lines", "notes.txt/x", "no such file"),
+        ("count_lines", "circle", "no such file"),
+        ("count_lines", "a\0b", "no such file"),
+        ("count_lines", "empty", "no file"),
+        ("count_lines", "pipe", "no file"),
+        ("count_lines", "zero.txt", "no text file"),
+        ("count_lines", "latin.txt", "no text file"),
+        ("count_lines", "large.txt", "larger than 2 MB"),
+        ("count_lines", "x" * 300, "not readable"),
+        ("list_directory", "gone", "no such file"),
+        ("list_directory", "notes.txt", "no folder"),
+    ],
+)
+def test_what_cannot_be_read_is_a_typed_failure(name: str, path: str, problem: str) -> None:
+    """A path of the wrong kind, or an impossible one, is a line with the reason and the path."""
+    assert asked(name, path).encoded_result == f"{problem}: {path}"
 
-    assert outcome.encoded_result == "may hold secrets: server.pem"
-    assert "server.pem" in str(shown(root, "list_directory", path="."))
+
+def test_no_text_of_a_file_reaches_the_model() -> None:
+    """The result for a file with a secret contains its counts, and no part of its text."""
+    assert asked("count_lines", ".env").encoded_result == {"path": ".env", "lines": 1, "words": 1}
+    assert shown("count_lines", ".env") == ".env has 1 line and 1 word."
 
 
-@pytest.mark.parametrize("params", [{"head": 1e308}, {"tail": 1e308}, {"head": -5}, {"tail": 0.5}])
-def test_any_number_of_lines_may_be_asked_for(root: Path, params: dict[str, float]) -> None:
-    """Numbers that no file has lines for are no fault of the program."""
-    assert not asked(root, "read_text_file", path="notes.txt", **params).is_failure
-
-
-def test_the_prompts_name_only_files_that_the_agent_can_read(root: Path) -> None:
-    """A missing, secret, binary, or oddly named file appears in no prompt."""
-    for name in (".env", "id_rsa", "my notes.txt", "gone"):
-        (root / name).write_text("secret")
-    (root / "data.csv").write_bytes(b"\0\1")
-    (root / "keys.txt").write_text("password = hunter2hunter2")
-    (root / "zeta.md").write_text("long\n" * 2000)
-
-    assert prompts(root) == (
+def test_the_prompts_name_only_files_that_the_agent_can_count(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing, binary, large, or oddly named file appears in no prompt, and the readme comes first."""
+    (root / "my notes.txt").write_text("text")
+    assert prompts() == (
         "How many lines are in notes.txt?",
         "Which files are here?",
-        "What does notes.txt say?",
+        "How many words are in notes.txt?",
     )
-    assert prompts(root / "empty") == ("Which files are here?",)
-    assert prompts(root / "none") == ("Which files are here?",)
 
+    (root / "README.md").write_text("text")
+    assert prompts()[0] == "How many lines are in README.md?"
 
-def test_the_readme_comes_first_and_a_long_text_is_not_shown(tmp_path: Path) -> None:
-    """The answer to the last prompt is a whole text, so fxai omits the prompt if every text is long."""
-    (tmp_path / "README.md").write_text("words " * 1000)
-    (tmp_path / "a.txt").write_text("words " * 2000)
-
-    assert prompts(tmp_path) == ("How many lines are in README.md?", "Which files are here?")
+    monkeypatch.chdir(root / "empty")
+    assert prompts() == ("Which files are here?",)

@@ -1,4 +1,4 @@
-"""The example agent answers each kind of question of the README and of the demo in ten wordings, on the real model."""
+"""The example agents answer each kind of question of the README in ten wordings, on the real model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from fxai.cli.example import agent, handlers, kit
-from fxai.cli.folder import folder
+from examples import files_agent
+from fxai.agents import Agent
+from fxai.cli import example
 from fxai.effects import fx
 from fxai.providers import local
 from tests.kit.every import every
@@ -97,20 +98,29 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return location
 
 
+KITS = (example.tools.toolkit, files_agent.kit)
+
+
 def test_no_question_is_an_example_of_the_tools() -> None:
     """The model receives the examples, so a question among them would prove nothing, except for the demo's own."""
-    examples = {example.request for tool in kit for example in tool.input_examples}
+    examples = {example.request for kit in KITS for tool in kit for example in tool.input_examples}
 
     assert examples & {question for rows in QUESTIONS.values() for question, _ in rows} == {"Which files are here?"}
 
 
-def _kinds() -> Iterator[str]:
-    yield from QUESTIONS
+def _cases() -> Iterator[str]:
+    """The kinds of questions that the agent of `fxai run` answers, and those that the agent of the examples answers."""
+    yield from (f"run {kind}" for kind in QUESTIONS if kind != "read")
+    yield from (f"files {kind}" for kind in QUESTIONS)
 
 
-@every("kind", _kinds)
-def test_each_wording_gets_the_right_answer(kind: str, root: Path) -> None:
+@every("case", _cases)
+def test_each_wording_gets_the_right_answer(case: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten wordings of one kind of question have ten right answers."""
+    which, kind = case.split()
+    module: Any = example if which == "run" else files_agent
+    agent: Agent[Any, Any, Any, Any] = module.agent
+    monkeypatch.chdir(root)
 
     @fx.gen
     def ask() -> Any:
@@ -119,6 +129,6 @@ def test_each_wording_gets_the_right_answer(kind: str, root: Path) -> None:
             answers.append((yield from agent.execute(question)).text)
         return answers
 
-    services = handlers.provide(folder(root)) | local.layer(quotes_results=True)
-
-    assert fx.run(ask().provide(services)) == [answer for _, answer in QUESTIONS[kind]]
+    assert fx.run(ask().provide(module.layer | local.layer(quotes_results=True))) == [
+        answer for _, answer in QUESTIONS[kind]
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from returns.result import Failure, Success
 
-from fxai.cli.folder import Folder, folder
+from examples.files_agent import Folder, folder
 from fxai.effects import Effect, fx
 from tests.kit.every import every
 

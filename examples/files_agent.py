@@ -1,15 +1,14 @@
-"""A service that reads the files of one folder. The tools of the example agent use it.
+"""Read the files of the current folder with an agent that refuses files with secrets.
 
-It refuses files that `is_secret_name` or `has_secret` finds. `redact` hides secrets in the settings of tools.
-
->>> from fxai.effects import fx
->>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text(".env")).provide(folder(".")).result())
-<Failure: may hold secrets: .env>
+The agent has one typed tool and two dynamic tools, which an MCP server listed. The handlers use the service `Folder`,
+and the layer provides the current folder. `Folder` refuses files that `is_secret_name` or `has_secret` finds. Run
+`fxai run --agent examples/files_agent.py:agent --layer examples/files_agent.py:layer "Read LICENSE"`.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import stat
@@ -18,14 +17,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, final
 
+import msgspec
 from typing_extensions import TypeVar
 
-from fxai.effects import Effect, Layer, Service, fx, thread
-from fxai.schema.data import is_array, is_object
+from fxai.agents import Agent, Budget
+from fxai.effects import Effect, Gen, Layer, Service, fx, thread
+from fxai.tools import Example, Tool, Toolkit
+from fxai.tools.annotation import Destructive, OpenWorld, Readonly
 
+_MOST_NAMES: Final = 40
+_MOST_CHARACTERS: Final = 800
 _PIECE: Final = 2**15
 """The number of characters per search. During a search, no other thread can run."""
-_SECRET: Final = ("authorization", "header", "secret", "token", "password", "api_key", "apikey", "credential")
 
 _OPEN: Final = re.compile(
     r"\.{1,2}|\.(?:git(?:ignore|attributes|modules|keep|lab-ci\.yml|-blame-ignore-revs)|github|gitlab|vscode|editorconfig"
@@ -108,18 +111,6 @@ _STANDS_IN: Final = re.compile(
 
 
 _CODE: Final = re.compile(r"(?:\w*\.)+[A-Za-z_]\w*")
-
-
-def redact(data: Any, *, secret: bool = False) -> Any:
-    """Return the JSON values with hidden strings below every name that suggests a secret."""
-    if is_object(data):
-        return {
-            name: redact(value, secret=secret or any(word in name.lower() for word in _SECRET))
-            for name, value in data.items()
-        }
-    if is_array(data):
-        return [redact(value, secret=secret) for value in data]
-    return "(hidden)" if secret and isinstance(data, str) else data
 
 
 def is_secret_name(name: str) -> bool:
@@ -247,15 +238,6 @@ def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
     return Layer.sync(Folder, lambda: Folder(Path(root), secrets=secrets))
 
 
-def is_readable(path: Path) -> bool:
-    """Return True if the folder of `path` allows a program to read the text of `path`, without secrets."""
-    try:
-        Folder(path.parent, secrets=False).read(path.name)
-    except _RefusedError:
-        return False
-    return True
-
-
 def _names(folder: Path) -> tuple[str, ...]:
     try:
         with os.scandir(folder) as entries:
@@ -294,3 +276,177 @@ def _problem_of(error: OSError) -> str:
         return "no file"
     is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
     return "no such file" if is_missing or error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else "not readable"
+
+
+# ---- a tool with Python types for its parameters, its result, and its failure
+
+
+@final
+class SampleFile(msgspec.Struct, frozen=True):
+    """A file with its path."""
+
+    path: str
+
+
+@final
+class Counted(msgspec.Struct, frozen=True):
+    """The length of a text file."""
+
+    path: str
+    lines: int
+    words: int
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+count_lines: Final = Tool.make(
+    "count_lines",
+    description="Counts the lines and words of a text file.",
+    parameters=SampleFile,
+    success=Counted,
+    failure=str,
+    failure_mode="return",  # the model reads the failure, and the run continues
+    to_model_output=lambda at: f"{at.path} has {_count(at.lines, 'line')} and {_count(at.words, 'word')}.",
+    input_examples=[
+        Example("How many lines are in main.py?", {"path": "main.py"}),
+        Example("Count the words of data.csv", {"path": "data.csv"}),
+        Example("How many words does index.html have?", {"path": "index.html"}),
+        Example("Please count the lines of app.js", {"path": "app.js"}),
+        Example("words of intro.md?", {"path": "intro.md"}),
+        Example("Tell me how many lines COPYING has", {"path": "COPYING"}),
+    ],
+)
+
+
+def on_count(file: SampleFile) -> Gen[Counted, str, Folder]:
+    """Count the lines and words of a file in the folder."""
+    here = yield from Folder
+    text = yield from here.text(file.path)
+    return Counted(file.path, len(text.splitlines()), len(text.split()))
+
+
+# ---- tools with the unchanged JSON Schemas of a server, and handlers in Python
+
+
+_SERVERS: Final = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))["servers"]
+_LISTED: Final[dict[str, dict[str, Any]]] = {tool["name"]: tool for server in _SERVERS for tool in server["tools"]}
+
+
+@final
+class Names(msgspec.Struct, frozen=True):
+    """The names in a directory."""
+
+    path: str
+    names: tuple[str, ...]
+
+
+def _names_text(found: Names) -> str:
+    here = found.path in ("", ".", "./")
+    if not found.names:
+        return "This folder is empty." if here else f"{found.path} is empty."
+    more = len(found.names) - _MOST_NAMES
+    names = ", ".join(found.names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return f"This folder contains {names}." if here else f"{found.path} contains {names}."
+
+
+list_directory: Final = Tool.dynamic(
+    "list_directory",
+    description=_LISTED["list_directory"]["description"],
+    parameters=_LISTED["list_directory"]["inputSchema"],
+    success=Names,
+    failure=str,
+    failure_mode="return",
+    to_model_output=_names_text,
+    input_examples=[
+        Example("Which files are here?", {"path": "."}),
+        Example("List this directory", {"path": "."}),
+        Example("What is in this folder?", {"path": "."}),
+        Example("What's in the current directory?", {"path": "."}),
+        Example("Show me all files", {"path": "."}),
+        Example("List the folder img", {"path": "img"}),
+        Example("What is in the folder lib?", {"path": "lib"}),
+        Example("Which files are in app?", {"path": "app"}),
+    ],
+)
+
+
+def on_list(params: object) -> Gen[Names, str, Folder]:
+    """List a directory of the folder. The server's schema has validated the parameters, which are JSON values."""
+    path = msgspec.convert(params, SampleFile).path
+    here = yield from Folder
+    return Names(path, (yield from here.names(path)))
+
+
+@final
+class FileText(msgspec.Struct, frozen=True):
+    """The text of a file, or the requested part of it."""
+
+    path: str
+    text: str
+
+
+def _file_text(read: FileText) -> str:
+    text = read.text[:_MOST_CHARACTERS].strip()
+    cut = f" … (the first {_MOST_CHARACTERS:,} of {len(read.text):,} characters)"
+    return f"{read.path} says: {text}" + (cut if len(read.text) > _MOST_CHARACTERS else "")
+
+
+read_text_file: Final = Tool.dynamic(
+    "read_text_file",
+    description=_LISTED["read_text_file"]["description"],
+    parameters=_LISTED["read_text_file"]["inputSchema"],
+    success=FileText,
+    failure=str,
+    failure_mode="return",
+    to_model_output=_file_text,
+    input_examples=[
+        Example("Show me the file setup.cfg", {"path": "setup.cfg"}),
+        Example("What does todo.txt say?", {"path": "todo.txt"}),
+        Example("Read letter.md", {"path": "letter.md"}),
+        Example("Can you open plan.txt please?", {"path": "plan.txt"}),
+        Example("cat main.c", {"path": "main.c"}),
+        Example("Show the contents of COPYING", {"path": "COPYING"}),
+    ],
+)
+
+
+@final
+class _FileReading(msgspec.Struct, frozen=True):
+    path: str
+    head: float = 1e9
+    tail: float = 1e9
+
+
+def on_read(params: object) -> Gen[FileText, str, Folder]:
+    """Read a file of the folder, or its first or last lines."""
+    wanted = msgspec.convert(params, _FileReading)
+    here = yield from Folder
+    lines = (yield from here.text(wanted.path)).splitlines(keepends=True)
+    lines = lines[: int(min(max(0, wanted.head), 1e9))]
+    lines = lines[max(0, len(lines) - int(min(max(0, wanted.tail), 1e9))) :]
+    return FileText(wanted.path, "".join(lines))
+
+
+# ---- the tools with their handlers for the current folder
+
+
+kit: Final = Toolkit.make(count_lines, list_directory, read_text_file).annotate_all(
+    {Readonly: True, Destructive: False, OpenWorld: False}
+)
+handlers: Final = kit.to_layer(
+    count_lines.handler(on_count) | list_directory.handler(on_list) | read_text_file.handler(on_read)
+)
+layer: Final = handlers.provide(folder("."))
+open_layer: Final = handlers.provide(folder(".", secrets=True))
+"""The layer of the handlers that also reads files with secrets."""
+
+
+agent: Final = Agent.make(
+    "files",
+    toolkit=kit,
+    budget=Budget(rounds=6),
+    max_tokens=120,
+    stop=(". ",),  # a model of this size repeats itself after one sentence
+)
