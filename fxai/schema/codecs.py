@@ -38,21 +38,18 @@ _MOST: Final = 4_300  # characters of an integer, which is the default limit of 
 
 @final
 class Codec(msgspec.Struct, frozen=True):
-    """A conversion between a Python value and its wire value.
-
-    Attributes:
-        wire: The type of the JSON form, with its bounds. Any type of a schema is allowed.
-        decode: A function from a wire value to the Python value. A `ValueError` is a validation error at the location
-            of the value. Any other exception is a bug of the codec, and fxai raises it unchanged.
-        encode: A function from a Python value to the wire value. A `ValueError` is a validation error at the location
-            of the value.
-        keywords: More JSON Schema keywords of the wire form, as JSON text. Default: None.
-    """
+    """A conversion between a Python value and its wire value."""
 
     wire: Any
+    """The type of the JSON form, with its bounds. Any type of a schema is allowed."""
     decode: Callable[[Any], Any]
+    """A function from a wire value to the Python value. A `ValueError` is a validation error at the location of the
+    value. Any other exception is a bug of the codec, and fxai raises it unchanged."""
     encode: Callable[[Any], Any]
+    """A function from a Python value to the wire value. A `ValueError` is a validation error at the location of the
+    value."""
     keywords: bytes | None = None
+    """More JSON Schema keywords of the wire form, as JSON text. Default: None."""
 
     def json_schema(self) -> JsonObject | None:
         """Return a new copy of the additional JSON Schema keywords, or None."""

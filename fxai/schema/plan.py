@@ -130,23 +130,20 @@ class Survey(msgspec.Struct):
 
 @final
 class Plan(msgspec.Struct, frozen=True):
-    """The plan for decoding and encoding the values of a type.
-
-    Attributes:
-        type: The Python type.
-        wire: The type that `msgspec` decodes.
-        step: The conversion between wire values and Python values, or None if they are equal.
-        survey: The contents of the wire type.
-        defaults: By mirror class, the wire form of each default, for the JSON Schema.
-        foreigners: The steps of the types of pydantic, by the value of their mark in the JSON Schema.
-    """
+    """The plan for decoding and encoding the values of a type."""
 
     type: Any
+    """The Python type."""
     wire: Any
+    """The type that `msgspec` decodes."""
     step: Conversion | None
+    """The conversion between wire values and Python values, or None if they are equal."""
     survey: Survey
+    """The contents of the wire type."""
     defaults: dict[Any, JsonObject]
+    """By mirror class, the wire form of each default, for the JSON Schema."""
     foreigners: dict[int, Foreign] = {}
+    """The steps of the types of pydantic, by the value of their mark in the JSON Schema."""
 
 
 def plan_of(tp: object) -> Plan:

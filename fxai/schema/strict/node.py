@@ -159,22 +159,19 @@ def lead(way: Way, value: object) -> object:
 
 
 class Property(NamedTuple):
-    """A property of an object.
-
-    Attributes:
-        node: The node of the property's value.
-        optional: True if the original property is optional.
-        null: The name in the object `{null: true}` that represents a real null. Empty if no object represents it.
-        absent: True if an optional property is also optional in the strict schema. Otherwise, null means that the
-            property is absent.
-        takes_null: True if the value of the property can be null. fxai uses it only if `absent` is True.
-    """
+    """A property of an object."""
 
     node: Node
+    """The node of the property's value."""
     optional: bool = False
+    """True if the original property is optional."""
     null: str = ""
+    """The name in the object `{null: true}` that represents a real null. Empty if no object represents it."""
     absent: bool = False
+    """True if an optional property is also optional in the strict schema. Otherwise, null means that the property is
+    absent."""
     takes_null: bool = False
+    """True if the value of the property can be null. fxai uses it only if `absent` is True."""
 
     @property
     def is_nulled(self) -> bool:

@@ -57,39 +57,37 @@ class StrictRules(msgspec.Struct, frozen=True):
     """The part of JSON Schema that a provider accepts in strict mode.
 
     The limits that start with `most_` apply to the whole document. A limit of None means no limit.
-
-    Attributes:
-        name: The name of the provider, such as `"openai"` or `"anthropic"`.
-        keywords: The accepted keywords. The provider refuses a schema with any other keyword.
-        formats: The accepted values of `format`.
-        recursive: True if a schema can refer to itself.
-        all_required: True if the provider requires each property of an object to be required.
-        lone_ref: True if a schema with `$ref` must not have any other keyword.
-        least_items: The maximum value of `minItems`, or None without a maximum.
-        most_levels: The maximum nesting of objects.
-        most_properties: The maximum number of properties.
-        most_values: The maximum number of enum values.
-        most_text: The maximum length of all names and values, in characters.
-        most_optional: The maximum number of optional properties.
-        most_unions: The maximum number of properties with a union as their schema.
-        model_keywords: The keywords that only some models accept. `rule_faults` accepts them. A strict form uses them
-            only after `with_keywords`.
     """
 
     name: str
+    """The name of the provider, such as `"openai"` or `"anthropic"`."""
     keywords: frozenset[str]
+    """The accepted keywords. The provider refuses a schema with any other keyword."""
     formats: frozenset[str]
+    """The accepted values of `format`."""
     recursive: bool
+    """True if a schema can refer to itself."""
     all_required: bool
+    """True if the provider requires each property of an object to be required."""
     lone_ref: bool
+    """True if a schema with `$ref` must not have any other keyword."""
     least_items: int | None = None
+    """The maximum value of `minItems`, or None without a maximum."""
     most_levels: int | None = None
+    """The maximum nesting of objects."""
     most_properties: int | None = None
+    """The maximum number of properties."""
     most_values: int | None = None
+    """The maximum number of enum values."""
     most_text: int | None = None
+    """The maximum length of all names and values, in characters."""
     most_optional: int | None = None
+    """The maximum number of optional properties."""
     most_unions: int | None = None
+    """The maximum number of properties with a union as their schema."""
     model_keywords: frozenset[str] = frozenset()
+    """The keywords that only some models accept. `rule_faults` accepts them. A strict form uses them only after
+    `with_keywords`."""
 
     def with_keywords(self, keywords: Iterable[str]) -> StrictRules:
         """Return the rules with additional keywords."""
