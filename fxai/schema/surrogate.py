@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from operator import is_
 from typing import Any, Final, TypeVar, cast
 
@@ -70,13 +71,8 @@ def mend_data(value: _T) -> _T:
     Args:
         value: A JSON value, or a Python value of a type with fields.
     """
-    try:
+    with suppress(TypeError, ValueError, RecursionError):  # msgspec stops at the first problem, so halves can follow it
         msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        pass
-    except (TypeError, ValueError, RecursionError):
-        pass  # msgspec stops at the first problem, so halves can follow it
-    else:
         return value
     try:
         return cast(_T, _mend(value))

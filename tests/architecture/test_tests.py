@@ -61,6 +61,7 @@ INTERNAL = {
     "tests/benchmarks/features.py": "the ranking without a run",
     "tests/laws/test_pydantic_laws.py": "the codec of a type of pydantic, and places of faults",
     "tests/laws/test_request_cache_laws.py": "histories encoded by what is new",
+    "tests/laws/test_request_form_laws.py": "the forms that the APIs accept",
     "tests/laws/test_schema_laws.py": "places of faults",
     "tests/laws/test_strict_laws.py": "documents checked, and places in them",
     "tests/laws/test_testing_kit.py": "the engines of validation, and the dialects",

@@ -31,8 +31,10 @@ from fxai.schema.strict.node import (
     NULL,
     REST,
     Node,
+    Overlaps,
     Property,
     annotations_of,
+    any_node,
     array_node,
     describe,
     keyword_words,
@@ -45,7 +47,6 @@ from fxai.schema.strict.node import (
     tuple_node,
 )
 from fxai.schema.strict.rules import NULL_LOST, StrictRules, UnsupportedFeature, Weakening
-from fxai.schema.strict.union import Overlaps, any_node
 
 if TYPE_CHECKING:
     from fxai.schema.engine import Engine

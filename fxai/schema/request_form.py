@@ -26,7 +26,7 @@ from fxai.schema.document import document_faults, relocate
 from fxai.schema.fault import NOTHING, DecodeFailure, Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema, with_whole_numbers
 from fxai.schema.location import ANNOTATIONS, DocumentReader, LocationError, Site, names_inside, walk
-from fxai.schema.strict.form import StrictForm, strict_form, without_weakenings
+from fxai.schema.strict.form import StrictForm, strict_form
 from fxai.schema.strict.node import describe, keyword_words
 from fxai.schema.strict.rules import StrictRules, UnsupportedFeature, Weakening
 
@@ -177,8 +177,6 @@ class RequestForm:
         """The keywords that the provider does not enforce. fxai still validates values by the original document."""
         self._ways: list[tuple[Way, _Forth]] = []
         self._plain: Any = original.to_dict()
-        self._read: JsonSchema = original  # before the changes for the provider
-        self._is_wrapped = False
 
     def back(self, value: object) -> object:
         """Convert a value of `document` to the original value. Other values do not change."""
@@ -196,12 +194,6 @@ class RequestForm:
         faults = self.document.validate(value) if self._ways else ()
         return Failure(DecodeFailure(faults)) if faults else Success(value)
 
-    def relaxed_faults(self, value: object) -> tuple[Fault, ...]:
-        """Return the errors of an original value by the original document without the weakened keywords."""
-        if self.strict is not None:
-            return self.strict.relaxed.validate({VALUE: value} if self._is_wrapped else value)
-        return without_weakenings(self._read, self.weakened).validate(value)
-
     def __repr__(self) -> str:
         return f"RequestForm({self.document!r}, rewrites={[str(one) for one in self.rewrites]})"
 
@@ -215,7 +207,6 @@ class RequestForm:
         if given is False or given == {"not": {}}:
             return (UnsupportedFeature("", "schema", "the schema accepts no value"),)
         self._modernize()
-        self._read = JsonSchema.trust(self._plain)
         if strict is None:
             self._repair_root(rules.refused_at_root)
         elif unsupported := self._convert(rules, strict, explicit_null=explicit_null):
@@ -246,7 +237,7 @@ class RequestForm:
         self, rules: RequestRules, strict: StrictRules, *, explicit_null: bool
     ) -> tuple[UnsupportedFeature, ...]:
         """Convert the document to its strict form. Return its unsupported features, or `()` if the form exists."""
-        found = strict_form(self._read, strict, explicit_null=explicit_null)
+        found = strict_form(JsonSchema.trust(self._plain), strict, explicit_null=explicit_null)
         if not isinstance(found, Success):
             if is_object(self._plain) and _is_plain_root(self._plain, rules.refused_at_root):
                 return found.failure()
@@ -287,7 +278,6 @@ class RequestForm:
             "additionalProperties": False,
             **({"$defs": definitions} if definitions else {}),
         }
-        self._is_wrapped = True
         self._note("", _ROOT, "the value is in the property 'value'")
         self._ways.append((unwrap, lambda value: Success({VALUE: value})))
 
