@@ -32,7 +32,7 @@ from fxai.effects.effect import Effect, Gen, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.service import Service
 from fxai.messages.calls import pending_in
-from fxai.messages.message import Message, ToolCallPart, ToolMessage, ToolResultPart, handles_of
+from fxai.messages.message import Message, ToolMessage, ToolResultPart, handles_of
 from fxai.messages.part import Usage
 from fxai.messages.prompt import Prompt
 from fxai.messages.wire import MessageError, unwrap_or_raise
@@ -481,7 +481,7 @@ def _open(turn: Prompt) -> frozenset[str]:
 
 def _replaced_by(message: ToolMessage, turn: Prompt) -> frozenset[str]:
     """Return the ids of results that replace an unknown outcome of the turn, or that the turn already contains."""
-    latest = {id_: content[index] for id_, (content, index) in _merge_results(turn)[1].items()}
+    latest = _Results(turn).latest
     results = (part for part in message.content if part.type == "tool-result")
     return frozenset(part.id for part in results if part.id in latest and _replaces(part, latest[part.id]))
 
@@ -497,39 +497,53 @@ def merge_commits(commits: Prompt) -> Prompt:
     >>> len(merge_commits(Prompt([ToolMessage.make(doubt), ToolMessage.make(ToolResultPart("c", "wipe", 5))])))
     1
     """
-    contents, _ = _merge_results(commits)
     merged: list[Message] = []
-    for message, content in zip(commits, contents, strict=True):
-        if content == list(message.content):
+    if not (results := _Results(commits)).known:
+        return commits
+    for index, message in enumerate(commits):
+        if message.role != "tool":
             merged.append(message)
-        elif content:
-            merged.append(msgspec.structs.replace(message, content=tuple(content)))
+            continue
+        parts = [results.with_later_result(part, (index, position)) for position, part in enumerate(message.content)]
+        content = tuple(part for part in parts if part is not None)
+        if content:
+            merged.append(message if content == message.content else msgspec.structs.replace(message, content=content))
         elif message.metadata and merged:
             merged[-1] = msgspec.structs.replace(merged[-1], metadata={**merged[-1].metadata, **message.metadata})
-    return commits if merged == list(commits) else Prompt(merged)
+    return Prompt(merged)
 
 
-def _merge_results(messages: Iterable[Message]) -> tuple[list[list[Any]], dict[str, tuple[list[Any], int]]]:
-    """Return the contents with each later result in place of an earlier one, and the latest result of each call.
+@final
+class _Results:
+    """The results of a turn, and the later results of calls with unknown outcome."""
 
-    The latest results are pairs of a content and an index, by the id of the call.
-    """
-    contents: list[list[Any]] = []
-    latest: dict[str, tuple[list[Any], int]] = {}
-    for message in messages:
-        content: list[Any] = []
-        contents.append(content)
-        for part in message.content:  # a string has no results
-            if isinstance(part, ToolCallPart):
-                latest.pop(part.id, None)
-            elif isinstance(part, ToolResultPart):
-                before, index = latest.get(part.id, (None, 0))
-                if before is not None and message.role == "tool" and _replaces(part, before[index]):
-                    before[index] = part
-                    continue
-                latest[part.id] = content, len(content)
-            content.append(part)
-    return contents, latest
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self.latest: dict[str, ToolResultPart] = {}
+        """The result of the latest call of each id."""
+        self.known: dict[str, ToolResultPart] = {}
+        """The results of calls that had an unknown outcome, and repeated results."""
+        self._again: set[tuple[int, int]] = set()  # the positions of repeated results
+        for index, message in enumerate(messages):
+            if message.role == "tool" or message.role == "assistant":
+                for position, part in enumerate(message.content):
+                    self._add(part, (index, position))
+
+    def _add(self, part: Any, location: tuple[int, int]) -> None:
+        if part.type == "tool-call":
+            self.latest.pop(part.id, None)
+        elif part.type == "tool-result":
+            before = self.latest.get(part.id)
+            if before is not None and _replaces(part, before):
+                self.known[part.id] = part
+                self._again.add(location)
+            self.latest[part.id] = part
+
+    def with_later_result(self, part: Any, location: tuple[int, int]) -> Any:
+        """Return the part or its later result, or None if the turn already contains it."""
+        if location in self._again:
+            return None
+        known = self.known.get(part.id) if part.type == "tool-result" and _is_doubt(part) else None
+        return part if known is None else known
 
 
 def _replaces(part: ToolResultPart, before: ToolResultPart) -> bool:
