@@ -16,6 +16,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeGuard, cast, final
@@ -130,10 +131,8 @@ def _plain_hash(value: object) -> int:
     if not isinstance(value, str):
         return hash(value)
     if len(value) in (32, 36, 45) and (digits := value.replace("urn:uuid:", "").replace("-", "")).isalnum():
-        try:
+        with suppress(ValueError):
             return int(digits, 16) % _MODULUS
-        except ValueError:
-            pass
     return hash(Decimal(value)) if _TEXT_OF_NUMBER.fullmatch(value) and value.count(".") < 2 else hash(value)
 
 

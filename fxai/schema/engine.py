@@ -16,7 +16,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from fractions import Fraction
-from functools import partial
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeAlias, final
 from urllib.parse import urldefrag
@@ -72,7 +71,7 @@ class Engine:
             dialect, resource = (self.dialect, "") if found is None else (found.dialect, found.resource)
             known = Part(self.part, schema, self.references, dialect, resource)
             if is_object(schema):
-                known.takes = partial(_late, known)  # until the engine compiles the part
+                known.takes = lambda value, work: known.takes(value, work)  # noqa: PLW0108  # `_compile` replaces it
                 self._pending.append(known)
             self._parts[id(schema)] = known
         return known
@@ -161,10 +160,6 @@ class UnresolvedError(Exception):
 
 def _refuse(_: object, __: Work) -> bool:
     raise UnresolvedError
-
-
-def _late(part: Part, value: object, work: Work) -> bool:
-    return part.takes(value, work)
 
 
 def _within(resource: str, check: Check) -> Check:

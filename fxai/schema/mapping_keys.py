@@ -96,6 +96,8 @@ def _key(info: inspect.Type) -> JsonObject | None:
         return {"enum": [str(value) for value in values]}
     if isinstance(info, (inspect.DateTimeType, inspect.TimeType)):
         return {"format": _format(info)}
+    if isinstance(info, inspect.IntType):
+        return _integer_keys(info) or {"pattern": INTEGER}
     return next((dict(key) for kind, key in _KEYS.items() if isinstance(info, kind)), None)
 
 
@@ -105,8 +107,32 @@ def _format(info: inspect.DateTimeType | inspect.TimeType) -> str:
     return "partial-time" if info.tz is False else "time"
 
 
+def states_bounds(info: inspect.Type) -> bool:
+    """Return True if a JSON Schema can state the bounds of a type of keys."""
+    if isinstance(info, inspect.IntType):
+        return _integer_keys(info) is not None
+    return not isinstance(info, inspect.FloatType) or {info.ge, info.gt, info.le, info.lt, info.multiple_of} == {None}
+
+
+def _integer_keys(info: inspect.IntType) -> JsonObject | None:
+    """Return the JSON Schema of an integer as a key. None if no pattern and no list of 100 keys states its bounds."""
+    low = info.ge if info.gt is None else info.gt + 1
+    high = info.le if info.lt is None else info.lt - 1
+    if info.multiple_of is None and (low, high) in _SIGNS:
+        return {"pattern": _SIGNS[low, high]}
+    if low is None or high is None or high - low > 100:
+        return None
+    return {"enum": [str(key) for key in range(low, high + 1) if key % (info.multiple_of or 1) == 0]}
+
+
+_SIGNS: Final[dict[tuple[int | None, int | None], str]] = {
+    (None, None): INTEGER,
+    (0, None): "^(0|[1-9][0-9]*)$",
+    (1, None): "^[1-9][0-9]*$",
+    (None, 0): "^(0|-[1-9][0-9]*)$",
+    (None, -1): "^-[1-9][0-9]*$",
+}
 _KEYS: Final[dict[type[Any], dict[str, str]]] = {
-    inspect.IntType: {"pattern": INTEGER},
     inspect.FloatType: {"pattern": _NUMBER},
     inspect.UUIDType: {"format": "uuid"},
     inspect.DateType: {"format": "date"},

@@ -489,7 +489,6 @@ def _fits(tp: Any) -> Callable[[Any], bool]:
 # ---- the JSON Schema of a plan
 
 _ANYTHING: Final = "x-fxai-anything"  # replaces an empty schema, which the hook cannot return
-_OF_CODECS: Final = ("minimum", "maximum", "maxLength", "pattern", "allOf", "format")
 
 
 def derive(plan: Plan, *, written: bool = False) -> JsonObject:
@@ -513,13 +512,14 @@ def derive(plan: Plan, *, written: bool = False) -> JsonObject:
             properties[name].setdefault("default", defaults[name])
     if plan.survey.tags:
         _require_tags(plan.survey.tags, root, components)
-    if plan.step is not None:
-        _move_after_types(_locations(root, *components.values()))
+    for location in _locations(root, *components.values()):
+        if plan.survey.sets and location.get("type") == "array":
+            location.pop("uniqueItems", None)
+        if plan.step is not None and "type" in location:  # before the keywords of a codec
+            unordered = {**location}
+            location.clear()
+            location.update({"type": unordered["type"], **unordered})
     root = _inline(root, components, recursive=plan.survey.open_ended)
-    if plan.survey.sets:
-        for location in _locations(root, *components.values()):
-            if location.get("type") == "array" and location.get("uniqueItems") is True:
-                del location["uniqueItems"]
     if plan.foreigners:
         _insert_foreign(root, plan.foreigners, components, written=written)
     document = {**root, "$defs": components} if components else root
@@ -587,15 +587,6 @@ def _require_tags(tags: dict[Any, str], root: JsonObject, components: JsonObject
             component = components[f"{name}_alone"] = {**component}
         component["required"] = [one for one in component.get("required", ()) if one != fields[name]]
         _tidy(component)
-
-
-def _move_after_types(locations: Iterator[JsonObject]) -> None:
-    """Move the keywords of a codec after the `type`."""
-    for location in locations:
-        if "type" in location and next(iter(location)) in _OF_CODECS:
-            ordered = {"type": location["type"], **location}
-            location.clear()
-            location.update(ordered)
 
 
 def _locations(*schemas: object) -> Iterator[JsonObject]:

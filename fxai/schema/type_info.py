@@ -45,6 +45,7 @@ from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typedd
 from fxai.schema.codecs import Codec, Matching
 from fxai.schema.data import JsonObject
 from fxai.schema.fault import SchemaError, unwrap
+from fxai.schema.mapping_keys import states_bounds
 from fxai.schema.pattern import compiled_pattern
 
 Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
@@ -55,7 +56,6 @@ ABSENT: Final = msgspec.NODEFAULT
 # JSON can represent the values of these types as keys. Enums and literals can also be keys.
 _DATES: Final = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
 _KEYS: Final = frozenset((str, int, float, bytes, decimal.Decimal, uuid.UUID, *_DATES))
-_NUMBERS: Final = (msgspec.inspect.IntType, msgspec.inspect.FloatType)
 _UNION: Final[Any] = Union
 _WRAPPERS: Final = (Required, NotRequired, ReadOnly)
 
@@ -154,17 +154,13 @@ def contains_itself(tp: object) -> bool:
     while waiting:
         part = waiting.pop()
         named = part if isinstance(part, TypeAliasType) else get_origin(part)
-        if named is alias or _isname_of(part):
+        if named is alias or isinstance(part, (str, ForwardRef)):
             return True
         if isinstance(named, TypeAliasType) and named not in seen:
             seen.add(named)
             waiting.append(named.__value__)
         waiting += _parts_of(part)
     return False
-
-
-def _isname_of(part: object) -> bool:
-    return isinstance(part, (str, ForwardRef))
 
 
 def _parts_of(tp: object) -> tuple[Any, ...]:
@@ -302,11 +298,10 @@ def check_key(tp: object, location: str) -> None:
         check_key(coded[1].wire, location)
     elif get_origin(tp) is Annotated:
         check_key(get_args(tp)[0], location)
-        info: Any = unwrap(msgspec.inspect.type_info(tp))
-        if isinstance(info, _NUMBERS) and {info.ge, info.gt, info.le, info.lt, info.multiple_of} != {None}:
+        if not states_bounds(unwrap(msgspec.inspect.type_info(tp))):
             raise SchemaError(
                 f"{tp} at {location} cannot be the key of a mapping, because a JSON Schema cannot state the bounds of a"
-                " number that is text. Use a number without bounds, or use a list of pairs."
+                " number that is text. Use an int that is at least 0 or has at most 100 values, or use a list of pairs."
             )
     elif (arms := arms_of(tp)) is not None:
         for arm in arms:

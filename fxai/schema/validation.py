@@ -247,10 +247,6 @@ def _property_names(breach: Breach) -> Iterator[Fault]:
         yield Fault(pointer_to(breach.pointer, name), f"a {kind} that is {expected}", f"{noun} {name!r}")
 
 
-def _conversion(breach: Breach) -> Iterator[Fault]:
-    yield Fault(breach.pointer, breach.schema[CONVERTS].words, found_in(breach.value))
-
-
 def _items(breach: Breach) -> Iterator[Fault]:
     locations: Any = breach.schema.get("prefixItems" if breach.keyword == "items" else "items")
     most = len(locations) if is_array(locations) else 0
@@ -405,7 +401,7 @@ _TELLERS: Final[Mapping[str, Callable[[Breach], Iterator[Fault]]]] = {
     **dict.fromkeys(("required", "dependentRequired", "dependencies"), _missing),
     **dict.fromkeys(("additionalProperties", "unevaluatedProperties"), _additional),
     "propertyNames": _property_names,
-    CONVERTS: _conversion,
+    CONVERTS: lambda one: iter([Fault(one.pointer, one.schema[CONVERTS].words, found_in(one.value))]),
     **dict.fromkeys(("items", "additionalItems", "unevaluatedItems"), _items),
     **dict.fromkeys(("contains", "minContains", "maxContains"), _contains),
     **dict.fromkeys(("anyOf", "oneOf"), _alternatives),

@@ -201,10 +201,9 @@ class Property(NamedTuple):
     @property
     def back(self) -> Way:
         """The conversion of a present strict value to the original value."""
-        return self._from_marker if self.null else self.node.back
-
-    def _from_marker(self, item: object) -> object:
-        return None if is_object(item) and item == {self.null: True} else lead(self.node.back, item)
+        if not self.null:
+            return self.node.back
+        return lambda item: None if is_object(item) and item == {self.null: True} else lead(self.node.back, item)
 
     def forth(self, there: bool, item: object) -> object:
         """Convert the original value of the property. `there` is False if the property is absent."""
