@@ -15,6 +15,7 @@ import stat
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, final
 
 import msgspec
@@ -22,6 +23,7 @@ from typing_extensions import TypeVar
 
 from fxai.agents import Agent, Budget
 from fxai.effects import Effect, Gen, Layer, Service, fx, thread
+from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Example, Tool, Toolkit
 from fxai.tools.annotation import Destructive, OpenWorld, Readonly
 
@@ -450,3 +452,22 @@ agent: Final = Agent.make(
     max_tokens=120,
     stop=(". ",),  # a model of this size repeats itself after one sentence
 )
+
+
+def main() -> None:
+    """Let a scripted model read a file with a list and a file with a secret."""
+    with TemporaryDirectory() as here:
+        Path(here, "todo.txt").write_text("Bake four loaves.\n", encoding="utf-8")
+        Path(here, "keys.txt").write_text("-----BEGIN RSA PRIVATE KEY-----\n", encoding="utf-8")
+        calls = [call("read_text_file", {"path": name}) for name in ("todo.txt", "keys.txt")]
+        model = ScriptedModel.make([*calls, text("There are four loaves to bake.")])
+        answer = fx.run(
+            agent.execute("What does todo.txt say?").provide(handlers.provide(folder(here))).provide(model.layer)
+        )
+        for result in (result for step in answer.steps for result in step.results):
+            print(f"{result.name}: {result.encoded_result}")
+        print(f"answer: {answer.text}")
+
+
+if __name__ == "__main__":
+    main()

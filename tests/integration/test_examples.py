@@ -140,6 +140,9 @@ SAID = {
         "requests: at most ",
         "The memory is empty, and the store has removed its results.\n",
     ],
+    "files_agent.py": [
+        "read_text_file: todo.txt says: Bake four loaves.\nread_text_file: may hold secrets: keys.txt\nanswer: ",
+    ],
     "ui_scenarios.py": [
         "round\ntool-error\ninvalid-input\npreliminary\ndata-parts\nstream-error\nclient-tool\napproval\nhttp-error\n",
     ],
