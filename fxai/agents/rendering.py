@@ -99,7 +99,7 @@ class Rendering:
         self._conversation = _Conversation()
         self._toolkits = _Toolkits()
         self._writer = SectionWriter()
-        self.shown = NOTHING
+        self.shown: Shown = NOTHING
         """The definitions for the step that fxai prepared last."""
         self.appends: bool = False
         """True if the run appends changes to the conversation. False if it rewrites the start of the request."""
