@@ -339,7 +339,7 @@ def test_talk_of_secrets_is_no_secret(tmp_path: Path, said: str) -> None:
 @pytest.mark.slow
 def test_the_files_of_this_project_are_read() -> None:
     """Nearly nothing of a whole project is taken for a secret: what is refused are keys that tests have made up."""
-    project = Path(__file__).parents[3]
+    project = Path(__file__).parents[2]
     files = [
         file for part in ("fxai", "docs") for file in (project / part).rglob("*.*") if file.suffix in (".py", ".md")
     ]
