@@ -56,7 +56,7 @@ class Command(_Whole):
         """
         super().__init__(*given, **options)
         self.params.append(click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."))
-        self._work = work
+        self.work: str | None = work
         self._closing = closing
         self._failed = failed
         self._reports = reports
@@ -68,7 +68,7 @@ class Command(_Whole):
         as_json = self._reports and bool(given.get("as_json", given.get("form") == "json"))
 
         def work(out: TextIO, err: TextIO) -> bool:
-            function: Any = self.callback if self._work is None else resolve_name(self._work)
+            function: Any = self.callback if self.work is None else resolve_name(self.work)
             return bool(ctx.invoke(function, out, err, **given))
 
         run_command(work, as_json=as_json, debug=debug, closing=self._closing, failed=self._failed)

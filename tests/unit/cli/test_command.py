@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import click
@@ -11,6 +14,7 @@ import pytest
 
 from fxai.cli.command import cli
 from fxai.cli.example import prompts
+from fxai.cli.option import Command
 from tests.kit.command_line import Ended, Run
 from tests.kit.every import every
 
@@ -248,12 +252,12 @@ def test_it_introduces_itself(fxai: Run) -> None:
     assert all(word in fxai("run", "-h").out for word in ("--agent", "--layer", "Exit codes", "Examples"))
 
 
-def _help_pages() -> list[tuple[str, ...]]:
-    """The words that lead to each command, of every group."""
-    found: list[tuple[str, ...]] = []
+def _commands() -> dict[tuple[str, ...], click.Command]:
+    """Return each command of every group, by the words that lead to it."""
+    found: dict[tuple[str, ...], click.Command] = {}
 
     def add(command: click.Command, words: tuple[str, ...]) -> None:
-        found.append(words)
+        found[words] = command
         if isinstance(command, click.Group):
             context = click.Context(command)
             for name in command.list_commands(context):
@@ -265,7 +269,19 @@ def _help_pages() -> list[tuple[str, ...]]:
     return found
 
 
-@every("words", _help_pages(), ids=" ".join)
+@every("command", {" ".join(words): command for words, command in _commands().items() if isinstance(command, Command)})
+def test_the_function_of_a_command_takes_its_options(command: str) -> None:
+    """The function that a command names exists, and takes the streams and every option of the command."""
+    found = _commands()[tuple(command.split())]
+    assert isinstance(found, Command)
+    function = found.callback if found.work is None else resolve_name(found.work)
+    options = {str(one.name): None for one in found.params if one.expose_value and one.name != "debug"}
+
+    assert function is not None
+    inspect.signature(function).bind(sys.stdout, sys.stderr, **options)
+
+
+@every("words", [*_commands()], ids=" ".join)
 def test_help_is_text(fxai: Run, words: tuple[str, ...]) -> None:
     """Each command explains itself, without a character that only click understands."""
     shown = fxai(*words, "--help")
