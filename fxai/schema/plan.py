@@ -141,7 +141,7 @@ class Plan(msgspec.Struct, frozen=True):
     survey: Survey
     """The contents of the wire type."""
     defaults: dict[Any, JsonObject]
-    """By mirror class, the wire form of each default, for the JSON Schema."""
+    """The wire form of each default in the JSON Schema, by mirror class."""
     foreigners: dict[int, Foreign] = {}
     """The steps of the types of pydantic, by the value of their mark in the JSON Schema."""
 
@@ -512,7 +512,7 @@ def derive(plan: Plan, *, written: bool = False) -> JsonObject:
             properties[name].setdefault("default", defaults[name])
     if plan.survey.tags:
         _require_tags(plan.survey.tags, root, components)
-    for location in _locations(root, *components.values()):
+    for location in _locations(root, *components.values()) if plan.survey.sets or plan.step is not None else ():
         if plan.survey.sets and location.get("type") == "array":
             location.pop("uniqueItems", None)
         if plan.step is not None and "type" in location:  # before the keywords of a codec
