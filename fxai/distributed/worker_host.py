@@ -90,7 +90,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     Default: None, which builds the layers unchanged.
     """
     retention: float = 30 * 86_400.0
-    """For a work queue: seconds after which the worker removes a finished call that its program or run has not removed.
+    """The seconds until the worker of a queue removes a finished call that its program or run has not removed.
 
     Default: 30 days.
     """

@@ -79,7 +79,7 @@ class _DocumentCheck(msgspec.Struct, eq=False):
     numbers: dict[int, int] = {}
     pointers: list[str] = []
     applied: list[list[tuple[int, int, str | None]]] = []
-    """By the number of a schema: the other schemas that apply to the same value, how often, and the reference.
+    """The other schemas that apply to the same value, how often, and the reference, by the number of the schema.
 
     The reference is None if the data selects the other schema.
     """

@@ -513,7 +513,7 @@ class ChatJob(msgspec.Struct, eq=False):
     accept: Accept
     """The function that accepts or refuses the request for the present conversation."""
     body: Mapping[str, Any]
-    """The other members of the request, for the answerer."""
+    """The members of the request that only the answerer reads."""
     answerer: Answerer
     """The agent or the function that answers the turn."""
     conversations: Conversations
